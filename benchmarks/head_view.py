@@ -40,8 +40,7 @@ SIGNS = {
         """?.querySelector('[data-headscope][data-ready="true"]')""",
     ),
     "bertviz": Sign(
-        mark=_bertviz.CALLBACK_RETURNED,
-        drawn="document.querySelector('#attention line')",
+        mark=_bertviz.CALLBACK_RETURNED, drawn="document.querySelector('#attention line')"
     ),
 }
 

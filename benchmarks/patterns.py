@@ -189,10 +189,7 @@ def report(measured):
     ]
     largest = kinds["random weights"]["largest"]
     name = max(largest, key=largest.get)
-    lines += [
-        "",
-        "Heads with random weights do differ from the baselines, a little: by",
-    ]
+    lines += ["", "Heads with random weights do differ from the baselines, a little: by"]
     lines += [f"{largest[name]:.3f} at most (`{name}`), which is below the margin."]
     crossed = measured["planted"]["0.1"]["crossed"]
     shown = [

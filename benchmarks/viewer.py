@@ -417,12 +417,7 @@ def table(rows: list[dict[str, object]]) -> str:
 def _cells(row: dict[str, object]) -> list[str]:
     if row["task"] == "memory":
         return [f"{row['limit'] / 2**20:.0f} MiB", "", "", f"{row['bytes'] / 2**20:.0f} MiB"]
-    return [
-        f"{row['limit']:.0f} ms",
-        _ms(row["thread"]),
-        _ms(row.get("all")),
-        _ms(row["wall"]),
-    ]
+    return [f"{row['limit']:.0f} ms", _ms(row["thread"]), _ms(row.get("all")), _ms(row["wall"])]
 
 
 def _beside(other: dict[str, object] | None) -> str:

@@ -13,11 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[1] / "src/headscope"
-DOOR = {
-    "capturing/inputs/parsed_input.py",
-    "capturing/inputs/parse.py",
-    "capturing/media/given.py",
-}
+DOOR = {"capturing/inputs/parsed_input.py", "capturing/inputs/parse.py", "capturing/media/given.py"}
 """Where texts, pictures, videos and sounds are parsed."""
 FILES = {
     "storage/rows.py": "cells of a table on disk, before any of them is an input",

@@ -15,10 +15,7 @@ from picture_texts import TEXTS
 
 DPI = {"figures": "150", "literature": "110"}
 """Of each page; pictures in a table are small."""
-DRAWN = {
-    "figures": DOCS / "pictures",
-    "literature": DOCS / "pictures" / "literature",
-}
+DRAWN = {"figures": DOCS / "pictures", "literature": DOCS / "pictures" / "literature"}
 """The pages, and where their pictures are."""
 DRAWING = ("capture", "figure")
 """Commands that draw, or make what is drawn; studies need data of their own."""

@@ -44,9 +44,7 @@ def both_maps(tab: Page) -> None:
     tab.locator("[data-joined]").first.wait_for()
 
 
-PICTURES = {
-    "atlas_comparison": ("#/", both_maps, 760),
-}
+PICTURES = {"atlas_comparison": ("#/", both_maps, 760)}
 """File name: the address, what is done, and the height of the picture."""
 
 

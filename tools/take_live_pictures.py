@@ -126,9 +126,7 @@ PICTURES: dict[str, tuple[str, Act]] = {
     "live_sketch": (RABBIT, sketched),
 }
 """File name: the text, and what is done; of the demo model."""
-WRITTEN: dict[str, tuple[str, Act]] = {
-    "live_matters": (STORY, mattering),
-}
+WRITTEN: dict[str, tuple[str, Act]] = {"live_matters": (STORY, mattering)}
 """The same of a model that writes."""
 ANSWERED: dict[str, tuple[str, Act]] = {"live_answer": ("what is it", answered)}
 """The same of a model that reads pictures."""

@@ -39,13 +39,9 @@ PICTURES = {
     "neuron_view": ("view=neuron&layer=3&heads=8&query=15&key=14", "dark"),
 }
 """File name: what the page's address says, and the colours."""
-WITH_EVIDENCE = {
-    "head_card": ("view=head&layer=1&heads=8", "light"),
-}
+WITH_EVIDENCE = {"head_card": ("view=head&layer=1&heads=8", "light")}
 """The same of the page with evidence."""
-EFFECT = {
-    "compare_effect": ("view=head&layer=2&heads=8&quantity=difference", "light"),
-}
+EFFECT = {"compare_effect": ("view=head&layer=2&heads=8&quantity=difference", "light")}
 """The same of the page of an effect."""
 TWO_TEXTS = {"compare_texts": ("view=matrix&layer=1&heads=8&quantity=difference", "light")}
 """The same of the page of two texts."""

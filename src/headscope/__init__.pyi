@@ -12,11 +12,7 @@ from .capturing import (
     generate as generate,
     watch as watch,
 )
-from .comparison import (
-    Comparison as Comparison,
-    Effect as Effect,
-    compare as compare,
-)
+from .comparison import Comparison as Comparison, Effect as Effect, compare as compare
 from .errors import (
     CaptureError as CaptureError,
     FigureError as FigureError,
@@ -44,14 +40,9 @@ from .interventions import (
     intervene as intervene,
 )
 from .live import serve as serve
-from .norms import (
-    flow as flow,
-    rollout as rollout,
-)
+from .norms import flow as flow, rollout as rollout
 from .parts import with_parts as with_parts
-from .patterns import (
-    Heads as Heads,
-)
+from .patterns import Heads as Heads
 from .record import (
     Generation as Generation,
     Layer as Layer,
@@ -61,10 +52,7 @@ from .record import (
     Tokens as Tokens,
     from_weights as from_weights,
 )
-from .results import (
-    load as load,
-    save as save,
-)
+from .results import load as load, save as save
 from .studies import (
     ablate as ablate,
     alignment_study as alignment_study,
@@ -81,9 +69,7 @@ from .studies import (
     word_alignment as word_alignment,
 )
 from . import texts as texts
-from .tasks import (
-    Task as Task,
-)
+from .tasks import Task as Task
 from .views import (
     View as View,
     head_view as head_view,
@@ -96,7 +82,5 @@ from .views import (
     text_view as text_view,
     view as view,
 )
-from .views.figures import (
-    figure as figure,
-)
+from .views.figures import figure as figure
 from .why import why as why

@@ -81,8 +81,7 @@ def test_a_change_shows_before_and_after_and_how_far_heads_moved(page):
 
 
 @pytest.mark.parametrize(
-    "kind",
-    ["ForTokenClassification", "ForSequenceClassification", "ForNextSentencePrediction"],
+    "kind", ["ForTokenClassification", "ForSequenceClassification", "ForNextSentencePrediction"]
 )
 def test_a_classifier_gives_its_classes_before_and_after(kind):
     model = getattr(transformers, f"Bert{kind}")(tiny_model("bert", num_labels=2).config).eval()

@@ -5,15 +5,7 @@ import pytest
 
 import headscope as hs
 from headscope.errors import RecordError
-from headscope.record import (
-    HeldHeads,
-    Layer,
-    Mask,
-    ModelFacts,
-    Record,
-    Stack,
-    Tokens,
-)
+from headscope.record import HeldHeads, Layer, Mask, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights
 
 from ..close import assert_close

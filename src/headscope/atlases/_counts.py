@@ -327,9 +327,7 @@ def _example(
     ordinary = ~special[:, None] & ~special[None, :]
     overall = _strongest(weights, np.arange(ordinary.size), LINKS)
     of_words = _strongest(weights, np.flatnonzero(ordinary), WORD_LINKS)
-    links, strengths = (
-        np.concatenate(both, axis=1) for both in zip(overall, of_words, strict=True)
-    )
+    links, strengths = (np.concatenate(two, axis=1) for two in zip(overall, of_words, strict=True))
     words = names_of(tokens)
     # A sample of what texts say, whatever their order.
     key = key_of("atlas", *words)

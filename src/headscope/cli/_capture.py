@@ -249,11 +249,7 @@ def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
 
 @made_from(takes=f"{INPUT} {RESULT} {MODEL}")
 def why(
-    asked: Request,
-    *,
-    answer: str | None = None,
-    instead: str | None = None,
-    position: int = -1,
+    asked: Request, *, answer: str | None = None, instead: str | None = None, position: int = -1
 ) -> None:
     """Follow a predicted token back through layers and heads to the words it came from.
 

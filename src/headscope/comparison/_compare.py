@@ -110,9 +110,7 @@ class Comparison(Result):
     def counts(self) -> list[str]:
         """How many heads of each stack moved, in words."""
         named = len(self.stacks) > 1
-        return [
-            f"{name}: " * named + stack.descriptions()[0] for name, stack in self.stacks.items()
-        ]
+        return [f"{name}: " * named + each.descriptions()[0] for name, each in self.stacks.items()]
 
     @property
     def model(self) -> str:

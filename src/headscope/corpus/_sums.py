@@ -22,13 +22,7 @@ REFUSED = "refused/"
 GROUPS = 512
 """Documents that have a row of their own; of more, each goes to the row of the hash of its name."""
 FACTS = {"heads": [PAIR], "model": str, "class": str, "weights": str}
-DOCUMENT = {
-    "rows": [str],
-    "hashed": bool,
-    "facts": FACTS,
-    "lengths": [PAIR],
-    "each": [[str, str]],
-}
+DOCUMENT = {"rows": [str], "hashed": bool, "facts": FACTS, "lengths": [PAIR], "each": [[str, str]]}
 TEXTS, DOCUMENTS = "texts", "documents"
 WHOLE = "whole/"
 """Begins the name of a count that has no rows but one sum over all texts: for large arrays of which

@@ -119,10 +119,7 @@ def give_back_memory() -> None:
 
 
 def _measure(
-    measuring: tuple[Any, Any],
-    texts: Sequence[CorpusText],
-    tally: Any,
-    journal: PartJournal,
+    measuring: tuple[Any, Any], texts: Sequence[CorpusText], tally: Any, journal: PartJournal
 ) -> list[dict[str, Any]]:
     """Measure and count texts; returns those that were left out, and why."""
     job, loaded = measuring

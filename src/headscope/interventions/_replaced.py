@@ -12,12 +12,7 @@ from jaxtyping import Float
 
 from headscope.capturing.seam import CallPositions, Where, rows_of
 from headscope.errors import InterventionError
-from headscope.interventions._intervention import (
-    Intervention,
-    Make,
-    Numbers,
-    parse_numbers,
-)
+from headscope.interventions._intervention import Intervention, Make, Numbers, parse_numbers
 from headscope.interventions._patch import layer_of, outputs_of
 from headscope.interventions.plan import LayerPlace
 from headscope.record import Layer, Record, warn_changed

@@ -163,11 +163,7 @@ def gate_slopes(
 
 
 def leave_one_out(
-    model: nn.Module,
-    task: Any,
-    *,
-    by: Callable[..., Intervention] = Zero,
-    layers: bool = False,
+    model: nn.Module, task: Any, *, by: Callable[..., Intervention] = Zero, layers: bool = False
 ) -> Importance:
     """How far the score falls when one head is disabled and the others are left as they are: ``s -
     s(without h)``.
@@ -330,11 +326,7 @@ def pruning_curve(
 
 
 def greedy_pruning(
-    model: nn.Module,
-    task: Any,
-    *,
-    heads: int | None = None,
-    by: Callable[..., Intervention] = Zero,
+    model: nn.Module, task: Any, *, heads: int | None = None, by: Callable[..., Intervention] = Zero
 ) -> PruningCurve:
     """Take away at each step the head without which the score is highest, the ones before staying
     away.

@@ -141,9 +141,7 @@ class Passage:
 
     def _question(self, mention: Mention) -> Question:
         before = tuple(each for each in self.mentions if each.head < mention.head)
-        right = tuple(
-            mention.entity is not None and each.entity == mention.entity for each in before
-        )
+        right = tuple(mention.entity is not None and one.entity == mention.entity for one in before)
         return Question(mention=mention, candidates=before, right=right)
 
 

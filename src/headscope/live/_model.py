@@ -332,9 +332,7 @@ class LiveModel:
 
 def _with_moved(output: LiveOutput, answers: PageAnswers) -> LiveOutput:
     """With how far the heads moved, as the header of a changed record has it."""
-    moved = {
-        stack["name"]: stack["moved"] for stack in answers.header["stacks"] if "moved" in stack
-    }
+    moved = {one["name"]: one["moved"] for one in answers.header["stacks"] if "moved" in one}
     return {**output, "moved": moved} if moved else output
 
 

@@ -203,9 +203,7 @@ def _equal(
     query: Tokens, key: Tokens, query_names: Sequence[str], key_names: Sequence[str]
 ) -> Bool[np.ndarray, "query key"]:
     # Compared as numbers: NumPy's arrays of strings would drop zeros at their ends.
-    numbers = {
-        name: number for number, name in enumerate(dict.fromkeys([*query_names, *key_names]))
-    }
+    numbers = {name: at for at, name in enumerate(dict.fromkeys([*query_names, *key_names]))}
     rows, columns = (
         np.array([numbers[name] for name in names], int) for names in (query_names, key_names)
     )

@@ -13,12 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from headscope.measures import (
-    entropy,
-    mass_at_offsets,
-    mass_on,
-    mean_distance,
-)
+from headscope.measures import entropy, mass_at_offsets, mass_on, mean_distance
 from headscope.patterns._maps import AttentionMaps
 
 

@@ -14,13 +14,7 @@ from jaxtyping import Bool, Float, Int
 
 from headscope.corpus import ALONE, EXAMPLE, WHOLE, Counted, Sums, key_of
 from headscope.errors import RecordError
-from headscope.evidence import (
-    effect_size,
-    group_of,
-    interval_of_sums,
-    median_of,
-    wilson,
-)
+from headscope.evidence import effect_size, group_of, interval_of_sums, median_of, wilson
 from headscope.measures import head_distances
 from headscope.patterns._batch_values import BASELINES, BatchValues
 from headscope.patterns._head_measures import CLASSES, MEASURES

@@ -62,13 +62,7 @@ def _told_of(*_: Any) -> tuple[int, dict[str, Any]]:
     return 0, {}
 
 
-FOLD = Fold(
-    name="capture",
-    what="text",
-    counts_of=_saved,
-    records_of=_records_of,
-    told_of=_told_of,
-)
+FOLD = Fold(name="capture", what="text", counts_of=_saved, records_of=_records_of, told_of=_told_of)
 
 
 def _noted(texts: Stream, file: TextIO) -> Stream:

@@ -31,14 +31,7 @@ from headscope.views._quantity_arrays import (
 from headscope.views._selection import first_selection
 from headscope.views._tray import PREFIX, options_beside, records_beside
 from headscope.views.constants import valid
-from headscope.views.contract import (
-    PAGE_FORMAT,
-    Page,
-    PageArray,
-    PageLayer,
-    PageStack,
-    PageTokens,
-)
+from headscope.views.contract import PAGE_FORMAT, Page, PageArray, PageLayer, PageStack, PageTokens
 from headscope.views.options import PageOptions, PageSelection
 
 NOT_GIVEN = "its attention is not in the record"

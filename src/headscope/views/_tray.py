@@ -52,9 +52,7 @@ def parse_entries(given: Any) -> list[dict[str, Any]]:
         raise PageError(
             f"tray has {len(given)} pictures, and a row holds {MOST_IN_TRAY}; leave some out"
         )
-    return [
-        _from_line(entry) if isinstance(entry, str) else _from_mapping(entry) for entry in given
-    ]
+    return [_from_line(one) if isinstance(one, str) else _from_mapping(one) for one in given]
 
 
 def checked_tray(

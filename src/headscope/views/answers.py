@@ -266,9 +266,7 @@ def _check_sent(options: Any) -> None:
     """Raise where options are none that a page sends, or of another type."""
     if not isinstance(options, Mapping):
         raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
-    known = {
-        name: of for name, of in declared(WrittenFigureOptions).items() if name not in NOT_SENT
-    }
+    known = {key: of for key, of in declared(WrittenFigureOptions).items() if key not in NOT_SENT}
     for name, value in options.items():
         if name not in known:
             raise FigureError(

@@ -116,9 +116,7 @@ def _at_once(question: WhyQuestion, *, pairs: bool) -> int:
     width = getattr(config.get_text_config(), "hidden_size", 1024)
     most = ROOM[0] // (width * max(max(layer.size) for layer in question.layers))
     if pairs:
-        most = min(
-            most, ROOM[1] // max(each.heads * np.prod(each.size) for each in question.layers)
-        )
+        most = min(most, ROOM[1] // max(one.heads * np.prod(one.size) for one in question.layers))
     return max(1, min(MOST_AT_ONCE, int(most)))
 
 

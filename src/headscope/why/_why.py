@@ -196,10 +196,8 @@ def _answered(
         leads = keep_only(question, some, bar)
         shown = graphs[-1] if graphs else order[:0]
         numbers[shown, 4] = cut_alone(question, links[shown], bar, later=False) - plain.lead
-    every, sides = (
-        np.arange(len(links)),
-        [each.query for name, each in stacks.items() if name != "cross"],
-    )
+    every = np.arange(len(links))
+    sides = [each.query for name, each in stacks.items() if name != "cross"]
     return Why(
         **facts,
         capped=abs(first - second - plain.lead) > 1e-4 * max(1.0, abs(plain.lead)),

@@ -40,12 +40,7 @@ from headscope.capturing.calls.call import Call, Visibility, of_heads, state_of,
 from headscope.capturing.device import on_cpu
 from headscope.capturing.facts import position_kind
 from headscope.capturing.inputs.inputs import Inputs
-from headscope.capturing.keep import (
-    WEIGHTS_KEPT_BELOW,
-    KeepChoice,
-    each_once,
-    held_heads,
-)
+from headscope.capturing.keep import WEIGHTS_KEPT_BELOW, KeepChoice, each_once, held_heads
 from headscope.capturing.walk import modules_of
 from headscope.capturing.watching.running import routers_of
 from headscope.errors import CaptureError
@@ -268,11 +263,7 @@ class Builder:
         )
 
     def _keep(
-        self,
-        call: Call,
-        visibility: Visibility,
-        seen: SeenLayer,
-        held: HeldHeads | None = None,
+        self, call: Call, visibility: Visibility, seen: SeenLayer, held: HeldHeads | None = None
     ) -> torch.Tensor | None:
         """Put the arrays that are kept to the layer of each text.
 

@@ -191,9 +191,7 @@ def _others(
 
 
 def _described(block: nn.Module, kind: str) -> str:
-    mixers = [
-        type(child).__name__ for child in block.children() if MIXER.search(type(child).__name__)
-    ]
+    mixers = [type(each).__name__ for each in block.children() if MIXER.search(type(each).__name__)]
     name = mixers[0] if mixers else type(block).__name__
     kind = "none" if STATES.search(name) else kind
     return f"{'linear' if LINEAR.search(name) else kind} ({name})"

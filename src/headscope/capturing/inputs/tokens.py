@@ -328,9 +328,7 @@ def joined_tokens(first: Tokens, second: Tokens) -> Tokens:
     for name in ("pieces", "special", "segments", "labels", "ids", "offsets", "words", "roles"):
         sides = [(tokens, getattr(tokens, name)) for tokens in (first, second)]
         if any(values is not None for _, values in sides):
-            parts = [
-                (None,) * len(tokens) if values is None else values for tokens, values in sides
-            ]
+            parts = [(None,) * len(side) if values is None else values for side, values in sides]
             if name == "words":  # counted from 0 in each
                 start = 1 + max((word for word in parts[0] if word is not None), default=-1)
                 parts[1] = tuple(None if word is None else word + start for word in parts[1])

@@ -31,11 +31,7 @@ Place = tuple[int, int]
 
 
 def tokens_from_marks(
-    marks: np.ndarray,
-    input_positions: InputPositions,
-    texts: Tokens | None,
-    *,
-    whole: bool = True,
+    marks: np.ndarray, input_positions: InputPositions, texts: Tokens | None, *, whole: bool = True
 ) -> Tokens:
     """Tokens of positions with these marks.
 

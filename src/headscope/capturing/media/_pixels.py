@@ -10,12 +10,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from headscope.capturing.media.input_positions import (
-    PIXEL_MASKS,
-    VISION,
-    InputPositions,
-    in_blocks,
-)
+from headscope.capturing.media.input_positions import PIXEL_MASKS, VISION, InputPositions, in_blocks
 
 LONGEST = 448
 """Pixels that the longer side of a kept picture has at most."""

@@ -216,9 +216,7 @@ class PositionMarks(TorchFunctionMode):
         """
         tensors = [each for each in given if isinstance(each, torch.Tensor) and each.ndim > 1]
         # A learned tensor that is added to others, such as one of positions, is none of them.
-        computed = any(
-            each.shape == result.shape and not self._is_learned(each) for each in tensors
-        )
+        computed = any(one.shape == result.shape and not self._is_learned(one) for one in tensors)
         if computed:
             tensors = [each for each in tensors if not self._is_learned(each)]
         owned = [self._own(each) for each in tensors]

@@ -73,10 +73,7 @@ class OperatorWatch(WatchMode):
     """
 
     def __init__(
-        self,
-        running: RunningModules,
-        tell: Callable[[Call], None] | None,
-        batch: int,
+        self, running: RunningModules, tell: Callable[[Call], None] | None, batch: int
     ) -> None:
         super().__init__()
         self._running, self._tell = running, tell
@@ -317,11 +314,7 @@ class OperatorWatch(WatchMode):
         return name
 
     def _known(
-        self,
-        trace: ScoreTrace,
-        of_weights: AxisOrder,
-        weights: torch.Tensor,
-        form: tuple[Any, ...],
+        self, trace: ScoreTrace, of_weights: AxisOrder, weights: torch.Tensor, form: tuple[Any, ...]
     ) -> dict[str, Any]:
         """What is known of how these weights came about, as arguments of a `Call`."""
         known: dict[str, Any] = {"products": len(trace.products)}

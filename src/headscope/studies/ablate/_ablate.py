@@ -112,11 +112,7 @@ PLAIN = [own for own in AblationOptions.__annotations__ if own not in (*FOR_RUNS
 
 
 def ablate(
-    model: Any,
-    task: Any,
-    *,
-    by: By | str = "zero",
-    **options: Unpack[AblationOptions],
+    model: Any, task: Any, *, by: By | str = "zero", **options: Unpack[AblationOptions]
 ) -> Ablation:
     """Disable every head and every layer in turn and measure what that does to a score, example by
     example.
@@ -160,11 +156,7 @@ def ablate(
             it is to predict.
 
     Example:
-        >>> result = ablate(
-        ...     model,
-        ...     headscope.tasks.next_word(tokenizer, texts),
-        ...     by="uniform",
-        ... )
+        >>> result = ablate(model, headscope.tasks.next_word(tokenizer, texts), by="uniform")
         >>> result.plot("ablation.pdf")
         >>> ablate("gpt2", "next-word", texts=texts, out="run", workers=2)
     """

@@ -28,13 +28,7 @@ from headscope.studies.ablate._run import DisabledHeads, means_of, undisturbed
 from headscope.studies.shared._corpus_model import with_groups
 from headscope.studies.shared._fold import Fold, Item, Readers, Reading
 from headscope.studies.shared._fold_run import Stream, passed
-from headscope.tasks import (
-    Task,
-    function_of,
-    judge_of,
-    parse_task,
-    task_of_rows,
-)
+from headscope.tasks import Task, function_of, judge_of, parse_task, task_of_rows
 
 HEADS = {
     "next-word": "next words",

@@ -76,12 +76,7 @@ RunModel = NamedModel | GivenModel
 
 
 def parse_model(
-    model: Any,
-    tokenizer: Any,
-    options: dict[str, Any],
-    engine: Engine,
-    *,
-    needs: str = "attention",
+    model: Any, tokenizer: Any, options: dict[str, Any], engine: Engine, *, needs: str = "attention"
 ) -> RunModel:
     """What a run loads; options of loading are taken out of ``options``.
 

@@ -183,12 +183,7 @@ def folded_texts(
 
 @contextmanager
 def read_texts(
-    fold: Fold,
-    given: tuple[Any, Any],
-    texts: Any,
-    options: dict[str, Any],
-    *,
-    known: Sequence[str],
+    fold: Fold, given: tuple[Any, Any], texts: Any, options: dict[str, Any], *, known: Sequence[str]
 ) -> Generator[Texts]:
     """Texts for folds, in memory or in parts, for the length of a block.
 
