@@ -251,9 +251,8 @@ def pulled_back(question: WhyQuestion, held: Held) -> PulledBack:
     """
     model, parts, stacks = question.model, Parts(question, held), question.record.stacks
     changes = [Change(stack=name, at="output", act=parts.context) for name in stacks]
-    if held == "held":
-        for side in ("query", "key"):
-            changes += [Change(stack=name, at=side, act=_stopped) for name in stacks]
+    sides: Any = ("query", "key") if held == "held" else ()
+    changes += [Change(stack=name, at=side, act=_stopped) for side in sides for name in stacks]
     firsts = dict(reversed([question.block(layer) for layer in question.layers]))
     with ExitStack() as undo:
         undo.enter_context(torch.enable_grad())

@@ -90,7 +90,8 @@ class Sheet:
         from matplotlib.figure import Figure
 
         self.width: float = width - 2 * MARGIN
-        self.y = self.height = 0.0
+        self.y: float = 0.0
+        self.height: float = 0.0
         self.style = style
         self.missing: set[str] = set()
         self.letter = letter
