@@ -277,9 +277,7 @@ class Atlas(Result):
         """The heads that are most similar to the head at an index of `cells`."""
         order = np.argsort(-self.alike[at], kind="stable")
         others = [int(other) for other in order if other != at][:NEIGHBOURS]
-        return tuple(
-            Neighbour(*self.cells[other], float(self.alike[at, other])) for other in others
-        )
+        return tuple(Neighbour(*self.cells[one], float(self.alike[at, one])) for one in others)
 
     def columns(self) -> dict[str, list[Any]]:
         """One row for each head: its label, the head most alike, where its attention goes."""

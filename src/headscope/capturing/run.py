@@ -245,6 +245,4 @@ def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
 
 def _differing(model: nn.Module, added: dict[str, bool]) -> dict[str, bool]:
     """The added arguments whose values differ from the model's own defaults."""
-    return {
-        name: value for name, value in added.items() if getattr(model.config, name, None) != value
-    }
+    return {name: of for name, of in added.items() if getattr(model.config, name, None) != of}

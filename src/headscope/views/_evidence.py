@@ -84,9 +84,7 @@ def page_evidence(
     """
     stack = _stack(evidence, record, stacks)
     known = {cell: at for at, cell in enumerate(evidence.cells)}
-    cells = HeadPositions(
-        [layer["layer"] for layer in stack["layers"]], stack["head_numbers"], known
-    )
+    cells = HeadPositions([one["layer"] for one in stack["layers"]], stack["head_numbers"], known)
     labels = [label for label in evidence.all_labels if (label.layer, label.head) in cells]
     axes, patterns = _axes(evidence), evidence.tally.patterns
     maps = np.stack([cells.grid(values) for _, values in axes])

@@ -248,6 +248,4 @@ def listed_records(given: Any) -> list[Record]:
 
 def options_beside(options: PageOptions) -> PageOptions:
     """Options of the page of a further record: the same layers and heads as of the first."""
-    return cast(
-        "PageOptions", {name: value for name, value in options.items() if name in PASSED_ON}
-    )
+    return cast("PageOptions", {key: value for key, value in options.items() if key in PASSED_ON})

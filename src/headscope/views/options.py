@@ -332,9 +332,7 @@ class Option:
     def choices(self) -> tuple[str, ...]:
         """All values that it accepts; empty where they cannot be listed."""
         parts = (self.type, *get_args(self.type))
-        return tuple(
-            word for part in parts if get_origin(part) is Literal for word in get_args(part)
-        )
+        return tuple(word for one in parts if get_origin(one) is Literal for word in get_args(one))
 
     def check(self, value: Any, raises: type[Exception]) -> None:
         """Raise where this is not a value of the option; lists, which name what a record has, are

@@ -229,13 +229,12 @@ class _Gates(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         """Run a function of torch."""
-        if func in PRODUCTS and sum(isinstance(one, torch.Tensor) for one in args) == 2:
-            are_gates = [hasattr(one, GATE) for one in args]
-            if sum(are_gates) == 1 and all(one.requires_grad for one in args):
-                # At the answer's own place the activation is a part, else a factor.
-                stopped = self._held != "own place"
-                pairs = zip(args, are_gates, strict=True)
-                args = tuple(one.detach() if own == stopped else one for one, own in pairs)
+        are_gates = [hasattr(one, GATE) for one in args if getattr(one, "requires_grad", False)]
+        if func in PRODUCTS and len(args) == 2 and sorted(are_gates) == [False, True]:
+            # At the answer's own place the activation is a part, else a factor.
+            stopped = self._held != "own place"
+            pairs = zip(args, are_gates, strict=True)
+            args = tuple(one.detach() if own == stopped else one for one, own in pairs)
         return func(*args, **(kwargs or {}))
 
 
@@ -251,7 +250,7 @@ def pulled_back(question: WhyQuestion, held: Held) -> PulledBack:
     """
     model, parts, stacks = question.model, Parts(question, held), question.record.stacks
     changes = [Change(stack=name, at="output", act=parts.context) for name in stacks]
-    sides: Any = ("query", "key") if held == "held" else ()
+    sides: Any = {"held": ("query", "key")}.get(held, ())
     changes += [Change(stack=name, at=side, act=_stopped) for side in sides for name in stacks]
     firsts = dict(reversed([question.block(layer) for layer in question.layers]))
     with ExitStack() as undo:

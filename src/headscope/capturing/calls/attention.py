@@ -163,9 +163,7 @@ def of_rows(call: Call, visibility: Visibility, rows: QueryRows) -> tuple[Call, 
     seen = Visibility(visible_of(call, visibility, rows), bias=bias, alive=alive)
     if rows.at is None:
         return call, seen
-    query, weights = (
-        None if part is None else rows.of(part) for part in (call.query, call.weights)
-    )
+    query, weights = (None if one is None else rows.of(one) for one in (call.query, call.weights))
     return replace(call, query=query, weights=weights, context=rows.of(call.context, axis=1)), seen
 
 

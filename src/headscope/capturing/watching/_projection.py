@@ -197,9 +197,7 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
         module = model.get_submodule(name)
     own = names_of(model)[id(module)]
     seen = all(call.query is not None and call.key is not None for call in calls)
-    keys = [
-        call.key.repeat_interleave(_shared(call), dim=1) for call in calls if call.key is not None
-    ]
+    keys = [one.key.repeat_interleave(_shared(one), dim=1) for one in calls if one.key is not None]
     whole = replace(
         first,
         module=module,
