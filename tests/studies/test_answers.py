@@ -153,6 +153,7 @@ def test_what_cannot_be_seen_is_not_compared(readers, window):
         assert "nan" not in str(found)
         if chances:
             assert found.share("chance")[0] == pytest.approx(np.mean(chances))
-            assert f"Of {len(chances)} prompts in which" in found.summary
+            of = "prompt" if len(chances) == 1 else "prompts"
+            assert f"Of {len(chances)} {of} in which" in found.summary
         else:
             assert np.isnan(found.share("agrees")[0])
