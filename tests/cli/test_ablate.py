@@ -91,7 +91,7 @@ def test_other_tasks(folder, here, capsys):
         ("--task classification --data a.txt", "tiny has no trained classifier"),
         ("--task gone.py:task", "The task 'gone.py:task' is to be a function of 'gone.py'"),
         ("--task own.py:other", "own.py has no function 'other'"),
-        ("--task own.py:task", "The loss does not run GPT2Model"),
+        ("--task own.py:task", "The score does not run GPT2Model"),
     ],
 )
 def test_bad_input_is_one_line(arguments, line, folder, here, capsys):

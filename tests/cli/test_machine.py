@@ -128,6 +128,7 @@ REFUSED_BY_COMMAND = [
         1,
         "The picture gone.png does not exist",
     ),
+    ("why --chat gone.json --model a/b", 1, "--chat is gone.json: No such file"),
     ("effect x", 1, "Expected heads to disable with --zero or --uniform"),
     ("probe --treebank gone.conllu", 1, "gone.conllu does not exist"),
     ("relations --treebank empty.txt", 1, "has no sentences"),

@@ -19,6 +19,7 @@ COMMANDS = sorted(name for name in app if not name.startswith("-"))
 PAGE = {"figure", "serve", "view"}
 """They share the options of a page, which are declared once; a figure says where it draws less."""
 BEGINNINGS = {
+    "--answer": "The answer, ",
     "--at": "Layer and heads, such as 2-0, 2-0,3,5, or 2 for all heads of layer 2",
     "--by": "What replaces what is ",
     "--data": "Annotated data: ",

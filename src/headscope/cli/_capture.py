@@ -181,7 +181,7 @@ def ask(
         documents: Files of text that the question, or the last one of the conversation, is about.
         question: What is asked about documents, pictures or a video.
         model: Hub name or folder; by default a small model that answers from documents.
-        answer: A text that is read as the answer; by default the model writes it.
+        answer: The answer, a text that is read as one; by default the model writes it.
         parts: What the prompt is divided into, such as sentence, paragraph, page or frame; by
             default documents, turns or pictures.
         of: Kind of the parts that are compared and cut.
@@ -259,7 +259,7 @@ def why(
 
     Args:
         asked: What is read, and the model.
-        answer: The token that is explained; by default the likeliest one.
+        answer: The answer, one token that is explained; by default the likeliest.
         instead: The token that it is compared with; by default the likeliest other one.
         position: Place of the token whose row predicts the answer; by default that of the mask, or
             the last one.

@@ -101,4 +101,4 @@ def test_an_answer_without_words_has_no_figure():
     empty = replace(made_answer(words=1), words=(), text="")
     with pytest.raises(FigureError, match="no word to draw"):
         hs.figure(empty)
-    assert "There is no word in it" in str(empty)
+    assert "wrote nothing" in str(empty)
