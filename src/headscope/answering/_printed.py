@@ -301,7 +301,7 @@ def _notes(answer: Any) -> str:
         gone, how = BY[answer.need]
         how += by.get(answer.by, f"; by Cut{apart}")
         whole = f"Whole: P = {_odds(answer.part_numbers()[0].whole)}"
-        needed = f"Needed: less than half of P (exactly P^{POWER} / 2) is left"
+        needed = f"Needed: less than about half of P is left (P^{POWER} / 2)"
         notes.append(f"{gone.capitalize()}: {how}. {whole}. {needed}.")
     if answer.sampled:
         notes.append(f"The answer was sampled; its tokens are forced with parts {answer.gone}.")

@@ -221,6 +221,6 @@ def example_of(text: SampledText, score: int, head: int) -> Example:
     """A text of a sample as one head sees it."""
     ends = zip(text.links[head].tolist(), text.weights[head].tolist(), strict=True)
     links = [(query, key, weight) for (query, key), weight in ends]
-    there = [tuple(one for one in of if one[0] != NO_LINK) for of in (links[:LINKS], links[LINKS:])]
+    there = [tuple(row for row in of if row[0] != NO_LINK) for of in (links[:LINKS], links[LINKS:])]
     value = float(text.scores[score, head])
     return Example(text.name, text.words, text.special, value, *there)

@@ -245,4 +245,4 @@ def _without_cache(model: nn.Module, inputs: Inputs) -> dict[str, bool]:
 
 def _differing(model: nn.Module, added: dict[str, bool]) -> dict[str, bool]:
     """The added arguments whose values differ from the model's own defaults."""
-    return {name: of for name, of in added.items() if getattr(model.config, name, None) != of}
+    return {name: flag for name, flag in added.items() if getattr(model.config, name, None) != flag}

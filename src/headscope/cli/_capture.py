@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from headscope.cli import _files as files
-from headscope.cli._asked import FIT, INPUT, MODEL, RESULT, RUN, STUDY, Request
+from headscope.cli._asked import FIT, INPUT, MODEL, ONE_TEXT, RESULT, RUN, STUDY, Request
 from headscope.cli._files import alone_or_all, hs, left_out, load, say, warnings_as_lines
 from headscope.cli._signature import hyphenated, made_from
 from headscope.errors import FileError, InterventionError, RecordError, RunError, TextError
@@ -247,7 +247,7 @@ def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
     return {"heads": [(layer, head) for layer, own in places for head in own]}
 
 
-@made_from(takes=f"{INPUT} {RESULT} {MODEL}")
+@made_from(takes=f"{ONE_TEXT} out save {MODEL}")
 def why(
     asked: Request, *, answer: str | None = None, instead: str | None = None, position: int = -1
 ) -> None:

@@ -241,7 +241,7 @@ class AlignmentStudy(FoldResult):
         columns = {name: [row[at] for row in rows] for at, name in enumerate(FIELDS)}
         if self.control is not None:
             theirs = self.control.columns()
-            columns |= {f"random_{of}": theirs[of] for of in ("aer", "low", "high", *HELD_OUT)}
+            columns |= {f"random_{key}": theirs[key] for key in ("aer", "low", "high", *HELD_OUT)}
         return columns
 
     def __repr__(self) -> str:

@@ -293,7 +293,7 @@ def _pair(rng: np.random.Generator, order: Order) -> AlignedPair:
 def _model(vocabulary: int) -> Any:
     from transformers import AutoConfig, BartForConditionalGeneration
 
-    sides = {f"{of}_{name}": size for of in ("encoder", "decoder") for name, size in SIDE.items()}
+    sides = {f"{side}_{name}": n for side in ("encoder", "decoder") for name, n in SIDE.items()}
     dropout = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
     ids = {"pad_token_id": 0, "bos_token_id": 1, "decoder_start_token_id": 1, "eos_token_id": 2}
     sizes = sides | {

@@ -232,7 +232,7 @@ def _columns_in(rows: torch.Tensor, among: torch.Tensor) -> tuple[int, ...] | No
         .long()
         .to(rows.device)
     )
-    wanted, given = (np.ascontiguousarray(of[at].float().cpu().numpy().T) for of in (rows, among))
+    wanted, given = (np.ascontiguousarray(one[at].float().cpu().numpy().T) for one in (rows, among))
     places: dict[bytes, int] = {}
     for index, column in enumerate(given):
         name = column.tobytes()
