@@ -145,8 +145,8 @@ class Runs:
             form = form_of(self.model, output, logits)
             if form is None:
                 raise InterventionError(
-                    f"{type(self.model).__name__} gives several labels at once, which are no "
-                    "one choice; take headscope.compare of two captures for its heads alone"
+                    f"{type(self.model).__name__} gives several labels at once, and effect "
+                    "compares one choice; take headscope.compare of two captures for its heads"
                 )
             return form, logits.double().reshape(-1, logits.shape[-1])
         states = getattr(output, "last_hidden_state", None)
