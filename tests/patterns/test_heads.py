@@ -43,6 +43,11 @@ def test_planted_heads_are_found(found, name):
     assert told - {name} <= ALSO.get(name, set()) | {"delimiter", "first-token"}
 
 
+def test_maps_of_different_numbers_of_heads_have_no_mean():
+    with pytest.raises(RecordError, match="maps of 4, then of 1 heads have no mean map"):
+        mean_map([np.full((4, 2, 2), 0.5), np.full((1, 2, 2), 0.5)], 2)
+
+
 def test_a_uniform_head_has_no_label(found):
     assert not [label for label in found.labels if label.head == NAMES.index("uniform")]
 

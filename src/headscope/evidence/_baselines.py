@@ -72,13 +72,12 @@ def shuffled_orders(
         [[0, 3, 2, 1, 4], [0, 3, 1, 2, 4]]
     """
     random = rng.random((count, len(tokens)))
-    kinds = None if classes is None else np.unique(list(classes), return_inverse=True)[1][None]
     return orders_of_words(
         random[None],
         ~np.array([tokens.special], bool),
         np.array([tokens.segments], int),
         starts=~np.array([tokens.continues], bool),
-        classes=kinds,
+        classes=None if classes is None else np.unique(list(classes), return_inverse=True)[1][None],
     )[0]
 
 
@@ -155,17 +154,21 @@ def mean_map(
         maps: of each text, of as many heads.
         length: how many tokens of each text are read; later ones are left out.
 
+    Raises:
+        RecordError: where texts have different numbers of heads.
+
     Example:
         >>> mean_map([np.array([[[1.0, 0.0], [0.5, 0.5]]]), np.array([[[1.0]]])], 2).tolist()
         [[[1.0, 0.0], [0.5, 0.5]]]
     """
     total, count = np.zeros((0, length, length)), np.zeros((length, length))
     for each in maps:
-        cut = each[:, :length, :length]
-        ends = [(0, length - size) for size in cut.shape[1:]]
-        added = np.pad(cut, [(0, 0), *ends])
-        total = total + added if len(total) else added
-        count += np.pad(np.ones(cut.shape[1:]), ends)
+        heads, queries, keys = (cut := each[:, :length, :length]).shape
+        total = total if count.any() else np.zeros((heads, length, length))
+        if heads != len(total):
+            raise RecordError(f"maps of {len(total)}, then of {heads} heads have no mean map")
+        total[:, :queries, :keys] += cut
+        count[:queries, :keys] += 1
     return np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0)
 
 
