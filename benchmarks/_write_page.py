@@ -25,7 +25,7 @@ def write_headscope(model: object, tokenizer: object, text: str, page: Path) -> 
     start = time.perf_counter()
     record = hs.capture(model, tokenizer, text)
     captured = time.perf_counter()
-    hs.page(record).save(page)
+    hs.view(record).save(page)
     return _seconds(start, captured)
 
 

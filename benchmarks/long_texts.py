@@ -4,7 +4,7 @@
     python benchmarks/long_texts.py --before 2047e1b  # and that commit, taking turns
 
 Records are made up: random queries and keys of 64 numbers, causal. A page of 2 x 4 heads at 4,096
-tokens, each in a process of its own: processor time of `hs.page`, and the highest resident memory
+tokens, each in a process of its own: processor time of `hs.view`, and the highest resident memory
 above what was resident before. And one head of 32,768 tokens as `headscope serve` makes it: header,
 thumbnail, kinds and weights.
 """
@@ -57,9 +57,9 @@ def page(layers: int, heads: int, tokens: int) -> None:
     """Make a self-contained page."""
     import headscope as hs  # noqa: PLC0415
 
-    _ = hs.page(made_up(1, 1, 16)).html  # what is imported and read once
+    _ = hs.view(made_up(1, 1, 16)).html  # what is imported and read once
     record = made_up(layers, heads, tokens)
-    print(json.dumps(measured(lambda: hs.page(record).html)))
+    print(json.dumps(measured(lambda: hs.view(record).html)))
 
 
 def serve(layers: int, heads: int, tokens: int) -> None:

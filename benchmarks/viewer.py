@@ -240,7 +240,7 @@ def write_grid(path: Path, tokens: int) -> None:
 
     words = Tokens(pieces=tuple(f"w{number}" for number in range(tokens)))
     stack = Stack(name="self", query=words, key=words, layers=tuple(map(layer, range(12))))
-    hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random"))).save(path)
+    hs.view(Record(stacks={"self": stack}, model=ModelFacts(name="random"))).save(path)
 
 
 def write_answer(path: Path, parts: int, tokens: int) -> None:
@@ -294,7 +294,7 @@ def write_long(path: Path) -> None:
     )
     tokens = Tokens(pieces=tuple(f"w{number}" for number in range(4096)))
     stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    hs.page(Record(stacks={"self": stack}, model=ModelFacts(name="random")), view="matrix").save(
+    hs.view(Record(stacks={"self": stack}, model=ModelFacts(name="random")), view="matrix").save(
         path
     )
 

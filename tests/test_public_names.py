@@ -18,7 +18,7 @@ def test_every_public_name_is_there_and_sorted():
 
 
 def test_the_root_stays_small():
-    assert len(headscope.__all__) <= 71
+    assert len(headscope.__all__) <= 64
 
 
 def test_names_keep_pointing_at_functions_after_submodules_are_imported():
@@ -27,7 +27,7 @@ def test_names_keep_pointing_at_functions_after_submodules_are_imported():
     import headscope.views
 
     assert callable(headscope.capture)
-    assert callable(headscope.page)
+    assert callable(headscope.view)
 
 
 def test_a_name_that_another_library_puts_on_every_module_is_still_ours(monkeypatch):
@@ -57,7 +57,7 @@ def test_unknown_name_lists_those_there_are():
     [
         "import headscope",
         "import headscope; headscope.load; headscope.from_weights([[[[1.0]]]], ['a']); "
-        "headscope.page",
+        "headscope.view",
         "import headscope; headscope.heads",
         "import headscope.cli._main",
         "from headscope.capturing import check_text, check_name",

@@ -364,7 +364,7 @@ WEIGHTS = np.full((1, 1, 2, 2), 0.5, np.float32)
         (lambda record: hs.compare(record, record, stack=3), "has the stacks 'self', not 3"),
         (lambda record: hs.compare([record] * 2, [record] * 2, groups=3), "1 groups were given"),
         (lambda record: hs.flow(record, queries=1.5), "There are layers 0 to .* and tokens"),
-        (lambda record: hs.view(record, title=3), "title must be text, not 3"),
+        (lambda record: hs.view(record, title=3), "title must be text, not a int; give"),
         (lambda _: hs.Zero(layer=1.5), "layer must be a whole number from 0 on"),
         (lambda _: hs.Mean(layer=0, records=3), "Mean needs the records whose mean"),
         (lambda _: hs.watch(None).__enter__(), "Expected a model .*, got None"),

@@ -48,7 +48,7 @@ CELLS = [
     'import headscope as hs\nrecord = hs.load("record.safetensors")',
     "hs.view(record, layer=1)",
     f"widget = hs.view(record).widget()\n{FOLLOW}\nwidget",
-    "hs.model_view(record).widget()",
+    'hs.view(record, view="model").widget()',
 ]
 MARIMO = f"""\
 import marimo

@@ -113,14 +113,14 @@ def demo_pictures(browser: Browser) -> None:
     with TemporaryDirectory() as folder:
         he, she = (hs.capture(model, tokenizer, text) for text in (HE, SHE.replace("kind ", "")))
         views = [
-            (hs.page(hs.capture(model, tokenizer, *STRAWBERRIES)), VIG),
-            (hs.page(he, beside=[she], tray=TRAY), RECORDS),
-            (hs.page(record), PICTURES),
-            (hs.page(record, evidence=heads), WITH_EVIDENCE),
+            (hs.view(hs.capture(model, tokenizer, *STRAWBERRIES)), VIG),
+            (hs.view(he, beside=[she], tray=TRAY), RECORDS),
+            (hs.view(record), PICTURES),
+            (hs.view(record, evidence=heads), WITH_EVIDENCE),
             (_answered().view(), ANSWER),
             (_effect(model, tokenizer).view(), EFFECT),
-            (hs.page(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
-            (hs.page(_seen(), head=1), SEEN),
+            (hs.view(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
+            (hs.view(_seen(), head=1), SEEN),
             (hs.compare(_seen(), _seen(mirrored=True)).view(head=1), TWO_PICTURES),
             (
                 hs.compare(*(hs.capture(model, tokenizer, text) for text in (HE, SHE))).view(),

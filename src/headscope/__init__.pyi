@@ -70,17 +70,6 @@ from .studies import (
 )
 from . import texts as texts
 from .tasks import Task as Task
-from .views import (
-    View as View,
-    head_view as head_view,
-    matrix_view as matrix_view,
-    model_view as model_view,
-    neuron_view as neuron_view,
-    page as page,
-    pair_view as pair_view,
-    scatter_view as scatter_view,
-    text_view as text_view,
-    view as view,
-)
+from .views import View as View, view as view
 from .views.figures import figure as figure
 from .why import why as why

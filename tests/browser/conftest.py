@@ -173,7 +173,7 @@ def show(open_file, tmp_path):
 
     def show(record, *, fragment="", size=(1280, 800), scheme="light", density=1, **options):
         try:
-            path = hs.page(record, **{"view": "head"} | options).save(tmp_path / "page.html")
+            path = hs.view(record, **{"view": "head"} | options).save(tmp_path / "page.html")
         except PageError as error:
             pytest.fail(str(error))
         return open_file(path, fragment=fragment, size=size, scheme=scheme, density=density)
@@ -213,7 +213,7 @@ def show_kept(page_open):
     used = []
 
     def show_kept(record, *, size=(1280, 800), scheme="light", density=1, **options):
-        html = hs.page(record, **{"view": "head"} | options).html
+        html = hs.view(record, **{"view": "head"} | options).html
         kept = page_open(html, size=size, scheme=scheme, density=density)
         assert kept not in used, "this test shows the page already: ask for `show`"
         used.append(kept)
@@ -329,7 +329,7 @@ def kept_pages(windows, serving, tmp_path_factory):
             if source == "server":
                 return opened.enter_context(view_served(windows, serving, record, **options))
             path = tmp_path_factory.mktemp("page") / "page.html"
-            hs.page(record, **{"view": "head"} | options).save(path)
+            hs.view(record, **{"view": "head"} | options).save(path)
             window = {"scheme": scheme, "size": size, "density": density}
             return opened.enter_context(file_opened(windows, path, **window))
 

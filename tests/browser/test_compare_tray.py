@@ -131,7 +131,7 @@ def test_a_click_pins_in_one_picture_and_is_kept(show, record):
 )
 def test_what_a_page_does_not_hold_is_refused(record, tray, message):
     with pytest.raises(PageError, match=message):
-        hs.page(record, tray=tray)
+        hs.view(record, tray=tray)
 
 
 def test_hostile_tokens_are_text_in_every_picture(show, hostile, rng):
@@ -240,9 +240,9 @@ def test_a_page_opens_on_another_record(show, record, rng):
     assert view.state("heads") == "2"
     assert view.token("query", 2).get_attribute("data-lit-self") == "pin"
     with pytest.raises(PageError, match="shown_record='c'; beside= has b"):
-        hs.page(record, beside=[other], shown_record="c")
+        hs.view(record, beside=[other], shown_record="c")
     with pytest.raises(PageError, match="give further records"):
-        hs.page(record, shown_record="b")
+        hs.view(record, shown_record="b")
 
 
 def test_matrices_of_many_tokens_stand_in_two_rows_with_names_once_a_row(show, rng):

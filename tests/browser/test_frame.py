@@ -38,7 +38,9 @@ def test_it_works_as_on_a_page(record, notebook):
 
 
 def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
-    page = notebook(hs.head_view(record), hs.model_view(record), hs.text_view(record))
+    page = notebook(
+        hs.view(record, view="head"), hs.view(record, view="model"), hs.view(record, view="text")
+    )
     for number in range(3):
         page.wait_for_function(
             f"document.querySelectorAll('iframe')[{number}].style.height !== '720px'"
@@ -49,7 +51,9 @@ def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
 
 
 def test_frames_out_of_sight_draw_once_they_have_a_width(record, notebook):
-    views = "".join(view._repr_html_() for view in (hs.head_view(record), hs.model_view(record)))
+    views = "".join(
+        view._repr_html_() for view in (hs.view(record, view="head"), hs.view(record, view="model"))
+    )
     page = notebook(
         outputs=f'<div style="height:3000px"></div><div id="cell" style="width:0">{views}</div>',
         wait=False,
@@ -67,7 +71,7 @@ def test_frames_out_of_sight_draw_once_they_have_a_width(record, notebook):
 
 
 def test_a_height_follows_what_is_chosen(record, notebook):
-    page = notebook(hs.head_view(record))
+    page = notebook(hs.view(record, view="head"))
     page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
     frame_of(page, 0).locator('[data-option="text"]').click()
     frame_of(page, 0).locator('[data-headscope][data-view="text"]').wait_for(state="attached")

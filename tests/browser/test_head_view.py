@@ -220,7 +220,7 @@ def test_nothing_is_cut_off_at_any_width(width, show, pair):
 )
 def test_a_broken_page_says_so(damage, message, pair, browser, tmp_path):
     path = tmp_path / "broken.html"
-    path.write_text(damage(hs.page(pair, view="head").html), encoding="utf-8")
+    path.write_text(damage(hs.view(pair, view="head").html), encoding="utf-8")
     page = browser.new_page()
     page.goto(path.as_uri())
     failure = page.locator("[data-failure]")

@@ -20,7 +20,7 @@ def phone(browser, rng, tmp_path):
     queries, keys = rng.normal(size=(2, 12, len(WORDS), 32)).astype(np.float32)
     layers = [Layer(layer=layer, queries=queries, keys=keys, scale=0.3) for layer in (0, 1)]
     stack = Stack(name="self", layers=tuple(layers), query=tokens, key=tokens)
-    path = hs.page(Record(stacks={"self": stack})).save(tmp_path / "page.html")
+    path = hs.view(Record(stacks={"self": stack})).save(tmp_path / "page.html")
     context = browser.new_context(
         viewport={"width": 390, "height": 844},
         has_touch=True,

@@ -143,7 +143,7 @@ def test_five_hundred_written_tokens_stay_quick_and_in_their_place(show, rng):
 
 
 def test_the_header_says_what_was_written(record):
-    header = hs.page(record).header
+    header = hs.view(record).header
     assert header["stacks"][0]["query"]["written"] == header["stacks"][0]["key"]["written"] == 3
     told = header["generation"]
     assert (told["prompt"], told["labels"], told["ranks"]) == (3, list(LABELS), [1, 2, 1, 1, 7])

@@ -353,7 +353,7 @@ def test_a_record_of_a_picture_is_kept_and_shown(processor, tmp_path):
     record = hs.capture(tiny_model("vit"), processor, image=pixels)
     loaded = hs.load(hs.save(record, tmp_path / "picture.safetensors"))
     assert loaded["self"].query == record["self"].query
-    assert "r2c4" in str(hs.page(record).html)
+    assert "r2c4" in str(hs.view(record).html)
 
 
 def test_a_target_is_captured_beside_a_picture(processor):
@@ -424,7 +424,7 @@ def test_windows_are_kept_in_every_form(keep):
 def test_a_page_shows_every_stack(name):
     model = tiny_model(name)
     inputs = clip_inputs(1, 1) if name == "clip" else {"pixel_values": picture_of(model)}
-    assert "r2c1" in str(hs.page(capture_ids(model, **inputs)[0]).html)
+    assert "r2c1" in str(hs.view(capture_ids(model, **inputs)[0]).html)
 
 
 class Patches(torch.nn.Module):

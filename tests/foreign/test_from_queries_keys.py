@@ -64,7 +64,7 @@ def test_chosen_heads_and_the_last_rows_keep_their_numbers(captured, whole_keys)
 def test_they_are_marked_wherever_they_are_shown(captured, tmp_path):
     record = hs.load(hs.save(read(captured, *arrays(captured)), tmp_path / "a.safetensors"))
     assert record.verified is None
-    shown = [repr(record), record.summary, record.verification, hs.page(record).html]
+    shown = [repr(record), record.summary, record.verification, hs.view(record).html]
     figure = hs.figure(record, view="matrix", layer=1, head=4)
     shown += [figure.to_bytes("svg").decode().replace("\u00a0", " "), str(figure.recipe)]
     shown.append(str(record["self"].to_xarray(1, 4).attrs))

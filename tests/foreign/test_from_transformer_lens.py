@@ -222,5 +222,5 @@ def test_a_record_from_a_cache_is_saved_and_drawn_like_any_other(made, tmp_path)
     loaded = hs.load(tmp_path / "run.safetensors")
     np.testing.assert_array_equal(loaded["self"].weights(1), record["self"].weights(1))
     assert loaded["self"].layer(1).route == "TransformerLens"
-    hs.page(record).save(tmp_path / "page.html")
+    hs.view(record).save(tmp_path / "page.html")
     assert "Once" in (tmp_path / "page.html").read_text()

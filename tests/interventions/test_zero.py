@@ -95,7 +95,7 @@ def test_a_record_of_a_changed_model_says_so_wherever_it_is_shown(tokenizer):
         record = hs.capture(model, tokenizer, "a bee", keep=keep)
     assert repr(record).endswith(f"; {said}>")
     assert record.verification.endswith(f"; {said}")
-    assert said in hs.page(record).html
+    assert said in hs.view(record).html
     for figure in (
         hs.figure(record, view="matrix", layer=1, head=2),
         hs.figure(intact, view="texts", layer=1, head=2, beside=[record]),
@@ -104,7 +104,7 @@ def test_a_record_of_a_changed_model_says_so_wherever_it_is_shown(tokenizer):
     recipe = hs.figure(record, view="model").recipe
     assert recipe["changed"] == ["layer 1: output set to zero (heads 2)"]
     assert not any("changed" in shown for shown in (repr(intact), intact.verification))
-    assert "changed: layer" not in hs.page(hs.compare(intact, intact)).html
+    assert "changed: layer" not in hs.view(hs.compare(intact, intact)).html
     for study in (hs.heads, hs.norm_study):
         with pytest.raises(hs.RecordError, match=f"is of other model .*{re.escape(said)}"):
             study([record, intact])

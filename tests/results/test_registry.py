@@ -39,7 +39,7 @@ def test_results_are_drawn_by_figure_and_by_themselves():
 def test_comparisons_are_shown_by_view_and_by_themselves():
     compared = hs.compare(random_record(seed=1), random_record(seed=2))
     assert hs.view(compared).header == compared.view().header
-    assert hs.matrix_view(compared).header["selection"]["view"] == "matrix"
+    assert hs.view(compared, view="matrix").header["selection"]["view"] == "matrix"
 
 
 def test_every_kind_of_result_is_drawn_and_shown(result, tmp_path):
@@ -67,8 +67,8 @@ def test_a_page_of_a_result_holds_words_figure_and_tables_and_no_script():
         hs.view(heads, theme="auto")
     with pytest.raises(hs.PageError, match="A figure of a result has no option 'layer'"):
         heads.view(layer=2)
-    with pytest.raises(hs.PageError, match=r"^head_view shows a Record, and was given a Heads,"):
-        hs.head_view(heads)
+    with pytest.raises(hs.PageError, match="A figure of a result has no option 'view'"):
+        hs.view(heads, view="head")
 
 
 def test_a_page_says_why_there_is_no_figure():

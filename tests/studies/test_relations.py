@@ -343,7 +343,7 @@ def test_relations_are_labels_of_heads_in_the_viewer(bank):
     record = hs.from_weights(
         list(random_weights(np.random.default_rng(0), (2, HEADS, 4, 4))), list("abcd")
     )
-    page = hs.page(record, view="model", evidence=found)
+    page = hs.view(record, view="model", evidence=found)
     assert [pattern["name"] for pattern in page.header["evidence"]["patterns"]] == [
         pattern.name for pattern in found.tally.patterns
     ]

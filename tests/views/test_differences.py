@@ -228,7 +228,7 @@ def test_what_a_caller_gives_stands_beside_it():
     with pytest.raises(
         PageError, match=re.escape("quantity='score': this record has 'weight', 'difference'")
     ):
-        hs.matrix_view(found, quantity="score")
+        hs.view(found, view="matrix", quantity="score")
 
 
 def test_a_comparison_is_no_option_of_another_record():

@@ -60,7 +60,7 @@ def header_of(text):
 
 def test_the_header_follows_the_contract(rng):
     record = hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"), sentence_b_start=2)
-    header = header_of(hs.page(record).html)
+    header = header_of(hs.view(record).html)
     check_page(header)
     assert header["stacks"][0]["query"]["segments"] == [0, 0, 1, 1, 1]
     assert header["verified"] is None
@@ -99,7 +99,7 @@ def test_patches_have_their_places_and_each_picture_its_tokens(rng):
     )
     layer = hs.Layer(layer=0, weights=random_weights(rng, (3, 8, 8)))
     stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    header = header_of(hs.page(hs.Record(stacks={"self": stack}, model=hs.ModelFacts())).html)
+    header = header_of(hs.view(hs.Record(stacks={"self": stack}, model=hs.ModelFacts())).html)
     check_page(header)
     told = header["stacks"][0]["query"]
     assert told["areas"] == ["", "1/1", "2/1", "1/2", "2/2", "1/1", "1/2", ""]
@@ -109,7 +109,7 @@ def test_patches_have_their_places_and_each_picture_its_tokens(rng):
 
 
 def test_pictures_travel_as_they_are(pictured):
-    text = hs.page(pictured).html
+    text = hs.view(pictured).html
     header = header_of(text)
     check_page(header)
     later = OnDemand(pictured, {})
@@ -128,7 +128,7 @@ def test_pictures_travel_as_they_are(pictured):
 
 def test_a_text_has_neither_places_nor_pictures(rng):
     header = header_of(
-        hs.page(hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"))).html
+        hs.view(hs.from_weights(random_weights(rng, (2, 3, 5, 5)), list("abcde"))).html
     )
     assert not {"areas", "runs", "grids"} & set(header["stacks"][0]["query"])
     assert "pictures" not in header
@@ -136,7 +136,7 @@ def test_a_text_has_neither_places_nor_pictures(rng):
 
 def test_bytes_come_back_as_weights_within_the_stated_error():
     record = random_record(layers=2)
-    text = hs.page(record).html
+    text = hs.view(record).html
     chunks = {
         attributes["data-chunk"]: body
         for attributes, body in Elements(text).scripts()
@@ -156,7 +156,7 @@ def test_bytes_come_back_as_weights_within_the_stated_error():
 
 
 def test_no_number_of_an_array_stands_in_the_page_as_text():
-    assert len(json.dumps(header_of(hs.page(random_record(queries=40, keys=50)).html))) < 12_000
+    assert len(json.dumps(header_of(hs.view(random_record(queries=40, keys=50)).html))) < 12_000
 
 
 def test_a_long_text_is_no_title():
@@ -164,7 +164,7 @@ def test_a_long_text_is_no_title():
     stack = dataclasses.replace(
         stack, query=dataclasses.replace(stack.query, texts=("word " * 99,))
     )
-    title = header_of(hs.page(Record(stacks={"cross": stack})).html)["title"]
+    title = header_of(hs.view(Record(stacks={"cross": stack})).html)["title"]
     assert title.startswith("word word")
     assert len(title) < 110
 
@@ -177,14 +177,14 @@ def test_hostile_names_stay_inert(where, hostile):
     whole = random_record()["cross"]
     whole = dataclasses.replace(whole, layers=whole.layers[:1])
     harmless = Record(stacks={"cross": whole}, model=ModelFacts(name="m"))
-    plain = [tag for tag, _, _ in Elements(hs.page(harmless).html).found]
+    plain = [tag for tag, _, _ in Elements(hs.view(harmless).html).found]
     for name in hostile:
         called = name if "stack" in where and name.isprintable() else "cross"
         model = name if "model" in where else "m"
         query = dataclasses.replace(whole.query, **{"texts": (name,)} if "text" in where else {})
         stack = dataclasses.replace(whole, query=query, name=called)
         record = Record(stacks={called: stack}, model=ModelFacts(name=model))
-        text = hs.page(record, **({"title": name} if "title" in where else {})).html
+        text = hs.view(record, **({"title": name} if "title" in where else {})).html
         text.encode("utf-8")
         page = Elements(text)
         assert [tag for tag, _, _ in page.found] == plain, name
@@ -218,7 +218,7 @@ def test_control_characters_survive_a_frame(rng):
 
 
 def test_only_our_own_script_may_run_and_nothing_may_be_fetched():
-    page = Elements(hs.page(random_record()).html)
+    page = Elements(hs.view(random_record()).html)
     policy = next(
         a["content"]
         for tag, a, _ in page.found
@@ -234,14 +234,14 @@ def test_only_our_own_script_may_run_and_nothing_may_be_fetched():
 
 
 def test_the_same_record_gives_the_same_bytes():
-    assert hs.page(random_record()).html == hs.page(random_record()).html
+    assert hs.view(random_record()).html == hs.view(random_record()).html
 
 
 def test_saving_replaces_the_file_whole(tmp_path):
     path = tmp_path / "page.html"
     path.write_text("before")
-    assert hs.page(random_record()).save(path) == path
-    assert path.read_text(encoding="utf-8") == hs.page(random_record()).html
+    assert hs.view(random_record()).save(path) == path
+    assert path.read_text(encoding="utf-8") == hs.view(random_record()).html
     assert [entry.name for entry in tmp_path.iterdir()] == ["page.html"]
 
 
@@ -252,7 +252,7 @@ def test_what_is_shown_first_can_be_chosen(rng):
         encoder_tokens=list("abcd"),
         decoder_tokens=list("vwxyz"),
     )
-    page = hs.page(
+    page = hs.view(
         record, stack="cross", layer=2, heads=[2, 0], include_layers=[1, 2], theme="dark", title="T"
     )
     chosen = {"stack": "cross", "layer": 2, "heads": [0, 2], "theme": "dark", "view": "head"}
@@ -267,7 +267,7 @@ def test_what_is_shown_first_can_be_chosen(rng):
         "weights/cross/2",
     }
     first = {"view": "overview", "stack": "encoder", "layer": 0, "heads": None, "theme": "auto"}
-    assert hs.page(record).header["selection"].items() >= first.items()
+    assert hs.view(record).header["selection"].items() >= first.items()
 
 
 def test_every_option_of_the_selection_opens_the_page_with_it():
@@ -294,7 +294,7 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
             chosen[name] = not option.default.value
     effect = {"effect": [np.zeros((5, 7)), np.ones((5, 7))]}
     assert (
-        hs.page(
+        hs.view(
             random_record(),
             quantities=effect,
             evidence=hs.heads(random_record()),
@@ -304,7 +304,7 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         == chosen
     )
     assert set(chosen) == set(PageSelection.__annotations__)
-    assert hs.page(random_record(), query=3).header["selection"]["query"] == [3]
+    assert hs.view(random_record(), query=3).header["selection"]["query"] == [3]
 
 
 def test_layers_without_attention_are_named_with_the_reason(rng):
@@ -312,7 +312,7 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
     tokens = Tokens(pieces=tuple("abc"))
     others = {2: "linear (GatedDeltaNet)", 5: "unseen (MyAttention)", 6: "none (Mlp)"}
     stack = Stack(name="self", query=tokens, key=tokens, layers=layers, others=others)
-    (held,) = hs.page(
+    (held,) = hs.view(
         Record(stacks={"self": stack}, model=ModelFacts()), include_layers=[4]
     ).header["stacks"]
     assert held["absent"] == [
@@ -338,17 +338,17 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
 )
 def test_what_is_put_together_is_checked(options, message):
     with pytest.raises(PageError, match=message):
-        hs.page(random_record(), **options)
+        hs.view(random_record(), **options)
 
 
 def test_one_number_is_taken_for_several():
-    page = hs.page(random_record(), stack="cross", view="head", heads=1)
+    page = hs.view(random_record(), stack="cross", view="head", heads=1)
     assert page.header["selection"]["heads"] == [1]
 
 
 def test_a_page_may_hold_some_heads_which_keep_their_numbers():
     record = random_record(heads=4)
-    page = hs.page(record, include_heads=[3, 1], heads=[3])
+    page = hs.view(record, include_heads=[3, 1], heads=[3])
     (stack,) = page.header["stacks"]
     assert (stack["heads"], stack["head_numbers"], stack["thumbs"]["shape"][:2]) == (
         2,
@@ -360,14 +360,14 @@ def test_a_page_may_hold_some_heads_which_keep_their_numbers():
 
 
 def test_one_layer_and_one_head_are_numbers():
-    (stack,) = hs.page(random_record(), include_layers=1, include_heads=2).header["stacks"]
+    (stack,) = hs.view(random_record(), include_layers=1, include_heads=2).header["stacks"]
     assert [layer["layer"] for layer in stack["layers"]] == [1]
     assert stack["head_numbers"] == [2]
 
 
 def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
     monkeypatch.setattr(_selection, "QUICK", 3 * 5 * 7 - 1)
-    assert hs.page(random_record()).header["selection"]["heads"] == [0]
+    assert hs.view(random_record()).header["selection"]["heads"] == [0]
 
 
 @pytest.mark.parametrize(
@@ -404,14 +404,14 @@ def test_one_head_is_shown_first_where_all_would_be_slow(monkeypatch):
 )
 def test_what_is_not_there_cannot_be_shown(options, error, message):
     with pytest.raises(error, match=message):
-        hs.page(random_record(), **options)
+        hs.view(random_record(), **options)
 
 
 def test_more_than_a_page_can_hold_is_refused(monkeypatch):
     monkeypatch.setattr(_page, "LARGEST", 3 * 5 * 7 * 2)
     with pytest.raises(PageError, match="choose about 2 of its 4 layers with include_layers="):
-        hs.page(random_record(layers=4)).save("never.html")
-    assert hs.page(random_record(layers=4), include_layers=[0, 3]).chunks
+        hs.view(random_record(layers=4)).save("never.html")
+    assert hs.view(random_record(layers=4), include_layers=[0, 3]).chunks
 
 
 def test_a_missing_bundle_says_what_to_do(monkeypatch, tmp_path):
@@ -419,6 +419,6 @@ def test_a_missing_bundle_says_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(_html, "files", lambda _: tmp_path)
     _html.bundle.cache_clear()
     with pytest.raises(PageError, match="run `make bundle`"):
-        hs.page(random_record()).save(tmp_path / "page.html")
+        hs.view(random_record()).save(tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
     _html.bundle.cache_clear()

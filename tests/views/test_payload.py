@@ -156,7 +156,7 @@ def test_a_page_of_six_layers_at_512_tokens_stays_small(rng, monkeypatch):
         stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=layers)},
         model=ModelFacts(),
     )
-    chunks = hs.page(record).chunks
+    chunks = hs.view(record).chunks
     assert (
         sum(len(gzip.compress(data, compresslevel=4)) for data in chunks.values()) * 4 / 3 < 6.2e6
     )

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 import pytest
 
 import headscope as hs
-from headscope import HeadscopeError, PageError
+from headscope import HeadscopeError
 from headscope.testing import random_record, random_weights
 from headscope.views import _html, file_page
 
@@ -25,14 +25,13 @@ def elements(text):
 
 
 @pytest.mark.parametrize("name", ["head", "matrix", "text", "neuron"])
-def test_each_view_has_a_function_that_opens_it(name):
-    made = getattr(hs, f"{name}_view")(random_record(), layer=1, head=2)
+def test_each_view_opens_by_its_name(name):
+    made = hs.view(random_record(), view=name, layer=1, head=2)
     assert isinstance(made, hs.View)
     assert (
         made.header["selection"] | {"view": name, "layer": 1, "heads": [2]}
         == made.header["selection"]
     )
-    assert made.html == hs.view(random_record(), view=name, layer=1, heads=[2]).html
 
 
 @pytest.mark.parametrize(
@@ -44,13 +43,8 @@ def test_each_view_has_a_function_that_opens_it(name):
     ],
 )
 def test_a_view_of_print_opens_the_place_that_took_over(name, place):
-    for made in (getattr(hs, f"{name}_view")(random_record()), hs.view(random_record(), view=name)):
-        assert made.header["selection"] | place == made.header["selection"]
-
-
-def test_a_named_view_shows_no_other():
-    with pytest.raises(PageError, match=r"head_view cannot show view='matrix'; call"):
-        hs.head_view(random_record(), view="matrix")
+    made = hs.view(random_record(), view=name)
+    assert made.header["selection"] | place == made.header["selection"]
 
 
 def test_a_notebook_shows_it_in_a_frame_that_may_run_scripts_and_save_files_only():

@@ -11,34 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from headscope.views._result_page import ResultPage
-    from headscope.views.opening import (
-        View,
-        head_view,
-        matrix_view,
-        model_view,
-        neuron_view,
-        pair_view,
-        scatter_view,
-        text_view,
-        view,
-    )
-    from headscope.views.opening import view as page
+    from headscope.views.opening import View, view
     from headscope.views.options import PageOptions
 
-__all__ = [
-    "PageOptions",
-    "ResultPage",
-    "View",
-    "head_view",
-    "matrix_view",
-    "model_view",
-    "neuron_view",
-    "page",
-    "pair_view",
-    "scatter_view",
-    "text_view",
-    "view",
-]
+__all__ = ["PageOptions", "ResultPage", "View", "view"]
 
 MODULES = {"PageOptions": "options", "ResultPage": "_result_page"}
 """The submodule of each name; all others are in `opening`."""
@@ -47,8 +23,7 @@ MODULES = {"PageOptions": "options", "ResultPage": "_result_page"}
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"headscope.views has no {name!r}; it has {', '.join(__all__)}")
-    module = importlib.import_module(f"headscope.views.{MODULES.get(name, 'opening')}")
-    return getattr(module, "view" if name == "page" else name)
+    return getattr(importlib.import_module(f"headscope.views.{MODULES.get(name, 'opening')}"), name)
 
 
 def __dir__() -> list[str]:

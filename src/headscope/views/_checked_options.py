@@ -21,6 +21,7 @@ OBJECTS: Mapping[str, tuple[Any, str, str]] = {
         "what headscope.compare or effect found",
         "give that to view",
     ),
+    "title": (str, "text", "give title='...'"),
     "quantities": (Mapping, "arrays by name", "give quantities={'name': arrays}"),
 }
 """What options of objects must be, and what to give."""
@@ -45,9 +46,6 @@ def check_options(options: Any) -> None:
         value = options.get(name)
         if value is not None and (name != "view" or value not in tuple(MOVED_VIEWS)):
             option.check(value, PageError)
-    title = options.get("title")
-    if not isinstance(title, str | None):
-        raise PageError(f"title must be text, not {title!r}")
     _check_head(options)
     _check_zoom(options.get("zoom"))
     for name, (kinds, what, advice) in OBJECTS.items():

@@ -18,14 +18,10 @@ from headscope.views._on_demand import OnDemand
 from headscope.views._page import page_parts
 from headscope.views._result_page import ResultPage
 from headscope.views.contract import Page
-from headscope.views.options import PageOptions, ViewName
+from headscope.views.options import PageOptions
 
 if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget
-
-
-BERTVIZ = ("head_view", "model_view")
-"""Views that BertViz has, too."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,7 +29,7 @@ class View(FramedPage):
     """A record together with the options of its page. In a notebook a view shows itself, in a frame
     with all its data.
 
-    Made by `view`, `head_view` and so on.
+    Made by `view`.
 
     Args:
         record: what is shown.
@@ -145,7 +141,7 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
     Example:
         >>> view(record, layer=2, head=0).save("page.html")
     """
-    record = _shown((record, *others), "view")
+    record = _shown((record, *others))
     if isinstance(record, Record):
         return View(record, cast(PageOptions, options))
     show = view_of(record)
@@ -171,83 +167,25 @@ def difference_view(difference: Comparison | Effect, **options: Unpack[PageOptio
     return View(shown, {**more, **options, "quantities": quantities})
 
 
-def head_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """Tokens in two columns and a line for each weight, as `view`."""
-    return _named("head", (record, *others), options)
-
-
-def model_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """Every head as lines, layers x heads, as `view`."""
-    return _named("model", (record, *others), options)
-
-
-def matrix_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """One head as a picture of queries x keys, as `view`."""
-    return _named("matrix", (record, *others), options)
-
-
-def text_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """The text itself, coloured by the attention that it gives or receives, as `view`."""
-    return _named("text", (record, *others), options)
-
-
-def neuron_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """What a head's scores are made of, query and key feature by feature, as `view`."""
-    return _named("neuron", (record, *others), options)
-
-
-def pair_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """A pinned query and key, with what all heads have between them, as `view`."""
-    return _named("pair", (record, *others), options)
-
-
-def scatter_view(record: Any, *others: Any, **options: Unpack[PageOptions]) -> View:
-    """All heads by what they do, as `view`; the dots by two measures are `figure`'s."""
-    return _named("scatter", (record, *others), options)
-
-
-def _shown(given: tuple[Any, ...], name: str) -> Record | Result:
+def _shown(given: tuple[Any, ...]) -> Record | Result:
     """The one record or result that was given.
 
     Raises:
         PageError: where it is neither, or where more was given.
     """
-    kinds = [type(each).__name__ for each in given]
+    kinds = ", ".join(type(each).__name__ for each in given)
     if len(given) > 1 and isinstance(given[0], Result) and hasattr(given[0], "compare"):
-        raise PageError(
-            f"{name} shows one result, and was given {', '.join(kinds)}; compare them: "
-            f"{name}(a.compare(b))"
+        advice = "compare them: view(a.compare(b))"
+    elif len(given) > 1 or isinstance(given[0], tuple | list):
+        advice = (
+            "for weights and tokens as BertViz takes them use "
+            "headscope.bertviz.head_view(attention, tokens), or "
+            "view(headscope.from_weights(attention, tokens))"
         )
-    if len(given) > 1 or isinstance(given[0], tuple | list):
-        raise PageError(
-            f"{name} shows one Record, and was given {', '.join(kinds)}; for weights and tokens "
-            "as BertViz takes them use "
-            f"headscope.bertviz.{name if name in BERTVIZ else 'head_view'}(attention, tokens), or "
-            f"{name}(headscope.from_weights(attention, tokens))"
-        )
-    if isinstance(given[0], Record | Result):
+    elif isinstance(given[0], Record | Result):
         return given[0]
-    if hasattr(given[0], "view"):
-        raise PageError(
-            f"{name} shows one Record, and was given a {kinds[0]}, which has a view of its own: "
-            ".view()"
-        )
-    raise PageError(
-        f"{name} shows a Record, and was given a {kinds[0]}; capture one: "
-        f"{name}(headscope.capture(model, tokenizer, text))"
-    )
-
-
-def _named(name: str, given: tuple[Any, ...], options: PageOptions) -> View:
-    if options.get("view", name) != name:
-        raise PageError(
-            f"{name}_view cannot show view={options['view']!r}; call view(record, "
-            f"view={options['view']!r})"
-        )
-    shown = _shown(given, f"{name}_view")
-    if not isinstance(shown, Record | Comparison | Effect):
-        raise PageError(
-            f"{name}_view shows a Record, and was given a {type(shown).__name__}, which has a page "
-            "of its own: view(...)"
-        )
-    return view(shown, **(options | {"view": cast(ViewName, name)}))
+    elif hasattr(given[0], "view"):
+        advice = "it has a view of its own: .view()"
+    else:
+        advice = "capture one: view(headscope.capture(model, tokenizer, text))"
+    raise PageError(f"view shows one Record or result, and was given {kinds}; {advice}")
