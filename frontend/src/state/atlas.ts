@@ -193,7 +193,7 @@ export function atlasClauses({ heads }: AtlasIndex): { kind: KindName; count: nu
   }));
 }
 
-/** Rows of heads by their place, and the number of the layer before each; -1 is an empty place. */
+/** Rows of heads by their place, and the number of the layer before each. */
 export type GridRows = { readonly layers: readonly number[]; readonly rows: readonly (readonly number[])[] };
 
 /** All heads, a row for each layer. */
@@ -248,19 +248,6 @@ export function readPair(fragment: string, index: ComparisonIndex): number | nul
 export function changeOf(index: ComparisonIndex, { similarity }: ComparedPair): number {
   const most = 1 - index.chance;
   return most > 0 ? Math.min(1, Math.max(0, (1 - similarity) / most)) : 0;
-}
-
-/** The heads of B where those of A are that they are matched with. */
-export function partnerRows(index: ComparisonIndex): GridRows {
-  const { layers, rows } = rowsOf(index.a.heads);
-  const pairs = pairsOf(index, "a");
-  return { layers, rows: rows.map((row) => row.map((at) => (pairs[at] < 0 ? -1 : index.pairs[pairs[at]].b))) };
-}
-
-/** The heads of an atlas that have no partner. */
-export function unmatched(index: ComparisonIndex, side: ComparedSide): number[] {
-  const pairs = pairsOf(index, side);
-  return [...pairs.keys()].filter((at) => pairs[at] < 0);
 }
 
 /** Whether 0 is outside of the interval of a difference. */

@@ -7,11 +7,9 @@ import {
   pairAddress,
   pairName,
   pairsOf,
-  partnerRows,
   readPair,
   rowsOf,
   signed,
-  unmatched,
 } from "../../src/state/atlas";
 
 const heads = (cells: readonly (readonly [number, number])[]) => cells.map(([layer, head]) => ({ layer, head }));
@@ -39,13 +37,10 @@ const index = {
 test("each head knows its pair, or that it has none", () => {
   expect(pairsOf(index, "a")).toEqual([0, -1, 1]);
   expect(pairsOf(index, "b")).toEqual([-1, 1, -1, 0]);
-  expect(unmatched(index, "a")).toEqual([1]);
-  expect(unmatched(index, "b")).toEqual([0, 2]);
 });
 
-test("heads of B are drawn where their partners are", () => {
+test("heads stand in rows of their layers", () => {
   expect(rowsOf(index.b.heads)).toEqual({ layers: [0, 1, 3], rows: [[0], [1, 2], [3]] });
-  expect(partnerRows(index)).toEqual({ layers: [0, 2], rows: [[3, -1], [1]] });
 });
 
 test("a pair has the address of its head of A", () => {

@@ -3,7 +3,15 @@ import { useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
 import { Check } from "../../parts/controls";
 import { LabelSection } from "../../parts/evidence";
-import type { AtlasEvidence, AtlasHead, AtlasStratum, AtlasText, Shares, WordPair } from "../../source/atlas";
+import type {
+  AtlasEvidence,
+  AtlasHead,
+  AtlasIndex,
+  AtlasStratum,
+  AtlasText,
+  Shares,
+  WordPair,
+} from "../../source/atlas";
 import * as atlas from "../../state/atlas";
 import { count, counted } from "../../state/words";
 import {
@@ -12,6 +20,7 @@ import {
   besideHead,
   Card,
   Heading,
+  Histogram,
   LabelChip,
   MeanMap,
   placeOf,
@@ -100,7 +109,7 @@ type EverythingProps = { view: AtlasView; at: number; said: AtlasHead; texts: re
 function Everything({ view, at, said, texts }: EverythingProps) {
   return (
     <div class="atlas-page stack top">
-      <Where view={view} at={at} said={said} />
+      <Everywhere view={view} at={at} said={said} />
       <Card label="Labels" title="Labels, with their evidence">
         <Labels view={view} labels={said.labels} />
       </Card>
@@ -169,20 +178,19 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
   return (
     <Strata
       dark={view.dark}
-      head={[said.layer, said.head, view.side]}
       title={`Examples, from high to low ${by}`}
       strata={fifths.map((fifth, at) => ({
         name: `${fifths.length === 5 ? `${NAMES[4 - at]}: ` : ""}${range(fifth)}`,
         count: counted(fifth.texts, "text"),
         texts: fifth.examples.map((number) => ({
-          at: number,
+          href: atlas.headAddress(said.layer, said.head, number, view.side),
           text: atlas.shownText(said, number, texts[number]),
           score: atlas.shortShare(said.scores[number]),
         })),
       }))}
       note={`Four texts of each fifth, drawn evenly from a sample of ${texts.length} that is the same for all heads; fifths are of all ${count(view.index.texts)} texts${fifths.length < 5 ? ", and fall together where many score alike" : ""}.`}
     >
-      <Bars
+      <Histogram
         plot={{
           label: `texts by ${said.score}`,
           says: "colours tell fifths",
@@ -200,119 +208,110 @@ function range({ low, high }: AtlasStratum): string {
 }
 
 /** Where the attention of a head goes: its mean map, by distance, by what a key is. */
-function Where({ view, at, said }: { view: AtlasView; at: number; said: AtlasHead }) {
-  const color = kindColor(atlas.kindOfTile(view.index.heads[at]), view.dark);
-  const { side } = view.index;
-  return (
-    <Card class="atlas-where" label="Where its attention goes" title="Where its attention goes" color={color}>
-      <div class="atlas-where-body stack top">
-        <figure class="atlas-mean">
-          <MeanMap view={view} at={at} label={`Mean attention of the first ${side} and last ${side} tokens`} />
-          <figcaption>
-            mean map: first {side} and last {side} tokens; rows look
-          </figcaption>
-        </figure>
-        <Curve
-          distances={view.index.distances}
-          shares={said.distance}
-          said={({ name, bar, line }) => `${name}: ${atlas.percents(bar)} (even ${atlas.percents(line)})`}
-          size={({ bar }) => bar}
-        >
-          {({ name, bar }) =>
-            `by distance in tokens, farther ones pooled; most ${name}, ${atlas.percents(bar)}; line: even attention`
-          }
-        </Curve>
-        <Kinds classes={view.index.classes} said={said} />
-      </div>
-    </Card>
-  );
-}
-
-const HEIGHT = 130;
-const BAR = 11;
-
-type AtDistance = { readonly name: string; readonly bar: number; readonly line: number };
-
-interface CurveProps {
-  distances: readonly string[];
-  /** At each distance the share of the bar, and that of the line. */
-  shares: readonly (readonly [bar: number, line: number, ...more: number[]])[];
-  /** How the one that says most is said, and how much each says. */
-  said: (most: AtDistance) => string;
-  size: (each: AtDistance) => number;
-  twin?: boolean;
-  children: (most: AtDistance) => ComponentChildren;
-}
-
-/** Share of the attention by distance: of one as bars, of another or of even attention as a line. */
-export function Curve({ distances, shares, said, size, twin = false, children }: CurveProps) {
-  const all = shares.map(([bar, line], at) => ({ at, name: distances[at], bar, line }));
-  const there = all.filter(({ bar, line }) => bar + line > 0.0005);
-  const first = Math.min(...there.map(({ at }) => at));
-  const shown = all.slice(first, Math.max(...there.map(({ at }) => at)) + 1);
-  const top = Math.max(0.05, ...shown.flatMap(({ bar, line }) => [bar, line]));
-  const y = (share: number) => HEIGHT - (HEIGHT * share) / top;
-  const itself = (distances.length - 1) / 2;
-  const line = shown.map((each, at) => `${at * BAR},${y(each.line)} ${(at + 1) * BAR},${y(each.line)}`).join(" ");
-  const most = shown.reduce((best, each) => (size(each) > size(best) ? each : best));
-  return (
-    <figure class="atlas-curve">
-      <svg
-        viewBox={`-2 -4 ${shown.length * BAR + 4} ${HEIGHT + 20}`}
-        role="img"
-        aria-label={`Attention by distance; most ${said(most)}`}
-      >
-        {shown.map((each, at) => (
-          <rect
-            key={each.at}
-            class={twin ? "twin-bars" : "atlas-bar"}
-            x={at * BAR + 1}
-            y={y(each.bar)}
-            width={BAR - 2}
-            height={HEIGHT - y(each.bar)}
-            data-itself={each.at === itself || undefined}
-          >
-            <title>{said(each)}</title>
-          </rect>
-        ))}
-        <polyline class={twin ? "twin-over" : "atlas-even"} points={line} />
-        <text x={(itself - first + 0.5) * BAR} y={HEIGHT + 13} text-anchor="middle">
-          itself
-        </text>
-        <text x={0} y={HEIGHT + 13}>
-          ← before
-        </text>
-        {/* Heads that see nothing after themselves have no room for it, and no use. */}
-        {first + shown.length - itself > 3 && (
-          <text x={shown.length * BAR} y={HEIGHT + 13} text-anchor="end">
-            after →
-          </text>
-        )}
-      </svg>
-      <figcaption>{children(most)}</figcaption>
-    </figure>
-  );
-}
-
-/** Share of the attention by what the key is. */
-function Kinds({ classes, said }: { classes: readonly string[]; said: AtlasHead }) {
-  const rows: [name: string, shares: Shares][] = [
-    ...Object.entries(said.relations),
-    ...classes.map((name, key): [string, Shares] => [name, [said.keys[key] ?? 0, said.evenKeys[key] ?? 0]]),
-  ];
+function Everywhere({ view, at, said }: { view: AtlasView; at: number; said: AtlasHead }) {
+  const { index, dark } = view;
+  const of = sharesOf(index, said);
   const hasNorms = Object.keys(said.norms).length > 0;
   return (
-    <Table
-      class="atlas-kinds"
-      caption={`what it looks at${hasNorms ? "; of norms: share of the lengths of what it adds, attention times ‖f(x)‖" : ""}`}
-      head={["key", "share", "even", ...(hasNorms ? ["of norms"] : [])]}
-      rows={rows.map(([name, [share, even]]) => [
-        RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name,
-        { text: atlas.percents(share), part: share },
-        atlas.percents(even),
-        ...(hasNorms ? [atlas.percents(said.norms[name] ?? 0)] : []),
-      ])}
+    <Where
+      title="Where its attention goes"
+      color={kindColor(atlas.kindOfTile(index.heads[at]), dark)}
+      index={index}
+      maps={
+        <figure>
+          <MeanMap
+            view={view}
+            at={at}
+            label={`Mean attention of the first ${index.side} and last ${index.side} tokens`}
+          />
+          <figcaption>
+            mean map: first {index.side} and last {index.side} tokens; rows look
+          </figcaption>
+        </figure>
+      }
+      shares={said.distance}
+      said={(name, share, even) => `${name}: ${atlas.percents(share)} (even ${atlas.percents(even)})`}
+      line="even attention"
+      kinds={`what it looks at${hasNorms ? "; of norms: share of the lengths of what it adds, attention times ‖f(x)‖" : ""}`}
+      names={[...Object.keys(said.relations), ...index.classes]}
+      columns={[
+        { title: "share", share: (name) => of(name)[0], isBar: true },
+        { title: "even", share: (name) => of(name)[1] },
+        ...(hasNorms ? [{ title: "of norms", share: (name: string) => said.norms[name] ?? 0 }] : []),
+      ]}
     />
+  );
+}
+
+/** Share of the attention of a head, and of even attention, that goes to tokens of a class or a relation. */
+export function sharesOf({ classes }: AtlasIndex, { relations, keys, evenKeys }: AtlasHead): (name: string) => Shares {
+  return (name) => {
+    const at = classes.indexOf(name);
+    return relations[name] ?? [keys[at] ?? 0, evenKeys[at] ?? 0];
+  };
+}
+
+interface WhereProps {
+  title: string;
+  color: string;
+  index: AtlasIndex;
+  maps: ComponentChildren;
+  /** At each distance the share of the bar, and that of the line. */
+  shares: readonly (readonly [bar: number, line: number, ...more: number[]])[];
+  said: (distance: string, bar: number, line: number) => string;
+  /** What the line is. */
+  line: ComponentChildren;
+  /** What the table says, of what, and its columns. */
+  kinds: string;
+  names: readonly string[];
+  columns: readonly {
+    readonly title: ComponentChildren;
+    readonly share: (name: string) => number;
+    readonly isBar?: boolean;
+    readonly color?: string;
+  }[];
+}
+
+/** Where attention goes: as mean maps, by distance, by what a key is; of one head or of two. */
+export function Where({ title, color, index, maps, shares, said, line, kinds, names, columns }: WhereProps) {
+  const there = [...shares.keys()].filter((at) => shares[at][0] + shares[at][1] > 0.0005);
+  const [first, last] = [there[0] ?? 0, there.at(-1) ?? 0];
+  const shown = shares.slice(first, last + 1);
+  const itself = (index.distances.length - 1) / 2;
+  const saidOf = (bar: number) => said(index.distances[first + bar], shown[bar][0], shown[bar][1]);
+  const top = shown.reduce((best, [bar], at) => (bar > shown[best][0] ? at : best), 0);
+  return (
+    <Card class="atlas-where" label={title} title={title} color={color}>
+      <div class="atlas-where-body stack top">
+        <div class="atlas-means stack">{maps}</div>
+        <Bars
+          label={`Attention by distance; most ${saidOf(top)}`}
+          values={shown.map(([bar]) => bar)}
+          line={shown.map(([, of]) => of)}
+          said={saidOf}
+          // Heads that see nothing after themselves have no room for it, and no use.
+          ticks={[
+            [0, "← before"],
+            [itself - first + 0.5, "itself"],
+            ...(last - itself > 2 ? [[shown.length, "after →"] as const] : []),
+          ]}
+        >
+          by distance in tokens, farther ones pooled; most {saidOf(top)}; line: {line}
+        </Bars>
+        <Table
+          class="atlas-kinds"
+          caption={kinds}
+          head={["key", ...columns.map((column) => column.title)]}
+          rows={names.map((name) => [
+            RELATION_WORDS[name] ?? CLASS_WORDS[name] ?? name,
+            ...columns.map(({ share, isBar, color: bar }) => {
+              const text = atlas.percents(share(name));
+              return isBar ? { text, part: share(name), ...(bar && { color: bar }) } : text;
+            }),
+          ])}
+        />
+      </div>
+    </Card>
   );
 }
 

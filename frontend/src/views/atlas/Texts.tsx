@@ -130,15 +130,12 @@ interface ExampleProps {
   /** Of the whole text. */
   href: string;
   score: string;
-  /** What stands before its score. */
-  children?: ComponentChildren;
 }
 
 /** A text as a head sees it, small: its score, its links, its words. */
-export function Example({ dark, text, href, score, children }: ExampleProps) {
+function Example({ dark, text, href, score }: ExampleProps) {
   return (
     <a class="atlas-example stack top" href={href}>
-      {children}
       <span class="atlas-example-score number">{score}</span>
       <MiniLines text={text} />
       <span>
@@ -152,12 +149,11 @@ export function Example({ dark, text, href, score, children }: ExampleProps) {
 interface Stratum {
   readonly name: string;
   readonly count: string;
-  readonly texts: readonly { readonly at: number; readonly text: ShownText; readonly score: string }[];
+  readonly texts: readonly Omit<ExampleProps, "dark">[];
 }
 
 interface StrataProps {
   dark: boolean;
-  head: readonly [layer: number, head: number, side?: Side];
   strata: readonly Stratum[];
   title: string;
   /** How they were chosen. */
@@ -167,7 +163,7 @@ interface StrataProps {
 }
 
 /** Texts of a head in strata, the strongest first. */
-export function Strata({ dark, head: [layer, head, side], strata, title, note, children }: StrataProps) {
+export function Strata({ dark, strata, title, note, children }: StrataProps) {
   return (
     <Card class="atlas-examples" label="Examples" title={title}>
       {children}
@@ -177,9 +173,9 @@ export function Strata({ dark, head: [layer, head, side], strata, title, note, c
             {name} <small>{count}</small>
           </h3>
           <ul class="halves stack">
-            {texts.map(({ at, text, score }) => (
-              <li key={at}>
-                <Example dark={dark} text={text} href={headAddress(layer, head, at, side)} score={score} />
+            {texts.map((text) => (
+              <li key={text.href}>
+                <Example dark={dark} {...text} />
               </li>
             ))}
           </ul>

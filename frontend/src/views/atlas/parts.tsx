@@ -282,13 +282,12 @@ interface HeadGridProps {
   columns?: number;
   /** Whether the numbers of the heads stand over their columns. */
   numbered?: boolean;
-  /** A head by its place among all and in its row; one of them is reached by Tab. */
-  tile: (at: number, tabbed: boolean, place: number) => ComponentChildren;
+  /** A head by its place among all; one of them is reached by Tab. */
+  tile: (at: number, tabbed: boolean) => ComponentChildren;
 }
 
 /** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */
 export function HeadGrid({ grid, columns = widest(grid), numbered, tile }: HeadGridProps) {
-  const first = grid.rows.flat().find((at) => at >= 0);
   return (
     <div
       class="atlas-grid stack"
@@ -311,7 +310,7 @@ export function HeadGrid({ grid, columns = widest(grid), numbered, tile }: HeadG
           <span class="atlas-layer muted" aria-hidden="true">
             {grid.layers[at]}
           </span>
-          {row.map((head, place) => tile(head, head === first, place))}
+          {row.map((head) => tile(head, head === grid.rows[0][0]))}
         </div>
       ))}
     </div>
@@ -336,53 +335,77 @@ const WIDE = 320;
 const HIGH = 96;
 
 interface BarsProps {
-  plot: TreePlot;
-  /** Bins of another colour. */
-  odd?: (bin: number) => boolean;
+  /** What it is called, with what says most. */
+  label: string;
+  values: readonly number[];
+  /** What stands as a line over the bars, in steps. */
+  line?: readonly number[];
+  /** A bar in words. */
+  said: (bar: number) => string;
+  /** What stands below, at the left of a bar or in between. */
+  ticks: readonly (readonly [bar: number, text: string])[];
+  /** Bars of another colour. */
+  odd?: ((bar: number) => boolean) | undefined;
+  children: ComponentChildren;
 }
 
-/** A histogram, a bar of one width for each bin. */
-export function Bars({ plot, odd }: BarsProps) {
-  const { label, says, edges, values } = plot;
-  const most = Math.max(...values, Number.MIN_VALUE);
+/** Bars of one width. */
+export function Bars({ label, values, line = [], said, ticks, odd, children }: BarsProps) {
+  const most = Math.max(...values, ...line, Number.MIN_VALUE);
   const width = WIDE / values.length;
-  const top = values.indexOf(most);
-  const peak =
-    top < 0 ? "" : `; most, ${atlas.digits(most)}, from ${atlas.digits(edges[top])} to ${atlas.digits(edges[top + 1])}`;
+  const y = (value: number) => HIGH - (HIGH * value) / most;
   return (
-    <figure class="tree-plot">
-      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 18}`} role="img" aria-label={`${label}${peak}`}>
-        {values.map((value, bin) => (
+    <figure class="bars">
+      <svg viewBox={`0 -2 ${WIDE} ${HIGH + 18}`} role="img" aria-label={label}>
+        {values.map((value, bar) => (
           <rect
-            key={bin}
-            x={bin * width}
-            y={HIGH - (HIGH * value) / most}
+            key={bar}
+            x={bar * width}
+            y={y(value)}
             width={width * 0.86}
-            height={(HIGH * value) / most}
-            data-odd={odd?.(bin) || undefined}
+            height={HIGH - y(value)}
+            data-odd={odd?.(bar) || undefined}
           >
-            <title>
-              {atlas.digits(edges[bin])} to {atlas.digits(edges[bin + 1])}: {atlas.digits(value)}
-            </title>
+            <title>{said(bar)}</title>
           </rect>
         ))}
+        <polyline
+          points={line.map((value, bar) => `${bar * width},${y(value)} ${(bar + 1) * width},${y(value)}`).join(" ")}
+        />
         <path d={`M0 ${HIGH + 0.5}H${WIDE}`} />
-        {ticksOf(values.length).map((bin) => (
+        {ticks.map(([bar, text]) => (
           <text
-            key={bin}
-            x={bin * width}
+            key={bar}
+            x={bar * width}
             y={HIGH + 13}
-            text-anchor={bin === 0 ? "start" : bin === values.length ? "end" : "middle"}
+            text-anchor={bar === 0 ? "start" : bar === values.length ? "end" : "middle"}
           >
-            {atlas.digits(edges[bin])}
+            {text}
           </text>
         ))}
       </svg>
-      <figcaption>
-        <b>{label}</b>
-        {says && ` – ${says}`}
-      </figcaption>
+      <figcaption>{children}</figcaption>
     </figure>
+  );
+}
+
+/** A histogram. */
+export function Histogram({ plot, odd }: { plot: TreePlot; odd?: (bin: number) => boolean }) {
+  const { label, says, edges, values } = plot;
+  const said = (bin: number) =>
+    `${atlas.digits(edges[bin])} to ${atlas.digits(edges[bin + 1])}: ${atlas.digits(values[bin])}`;
+  const top = values.indexOf(Math.max(...values));
+  return (
+    <Bars
+      label={top < 0 ? label : `${label}; most from ${said(top)}`}
+      values={values}
+      said={said}
+      ticks={ticksOf(values.length).map((bin) => [bin, atlas.digits(edges[bin])])}
+      odd={odd}
+    >
+      <b>{label}</b>
+      {says && ` – ${says}`}
+    </Bars>
   );
 }
 

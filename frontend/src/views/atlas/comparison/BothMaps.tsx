@@ -1,11 +1,10 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Segmented } from "../../../parts/controls";
 import type { AtlasSource, ComparisonIndex } from "../../../source/atlas";
 import * as atlas from "../../../state/atlas";
 import { counted } from "../../../state/words";
 import { HeadPage } from "../HeadPage";
 import { MapPage } from "../MapPage";
-import { type AtlasView, Card, HeadGrid, LabelChip, placeOf, Tile, viewOf } from "../parts";
+import { type AtlasView, Card, HeadGrid, Histogram, LabelChip, placeOf, Tile, viewOf } from "../parts";
 import { Changes, PairPage } from "./PairPage";
 
 interface ComparisonPlaceProps {
@@ -66,18 +65,10 @@ function nameOf({ names }: ComparisonIndex, side: atlas.ComparedSide): string {
 /** What all parts of the page of two atlases are given. */
 export type ComparisonView = { readonly index: ComparisonIndex; readonly a: AtlasView; readonly b: AtlasView };
 
-const ORDERS = ["by layer", "beside partners"] as const;
-
 /** Both maps of all heads, and what changed between them. */
 export function BothMaps({ view }: { view: ComparisonView }) {
   const { index } = view;
   const maps = useRef<HTMLDivElement>(null);
-  const [order, setOrder] = useState<string>(ORDERS[0]);
-  const rows = useMemo(
-    () => (order === ORDERS[0] ? atlas.rowsOf(index.b.heads) : atlas.partnerRows(index)),
-    [index, order],
-  );
-  const left = order === ORDERS[0] ? [] : atlas.unmatched(index, "b");
   return (
     <>
       <header>
@@ -89,18 +80,15 @@ export function BothMaps({ view }: { view: ComparisonView }) {
       {index.caution && <p class="caution">{index.caution}</p>}
       <Similarities view={view} />
       <section class="card atlas-card twin-card" aria-label="Both maps">
-        <div class="twin-bar flex wrap apart top">
-          <p class="atlas-says muted">
-            Heads are matched {index.matching === "best" ? "one to one, by what they do" : "by layer and number"}. The
-            bar below a tile is how much the pair changed: none where both are the same, full where they are as unlike
-            as random pairs.
-          </p>
-          <Segmented label="Order of the heads on the right" options={ORDERS} chosen={order} onChoose={setOrder} />
-        </div>
+        <p class="atlas-says muted">
+          Heads are matched {index.matching === "best" ? "one to one, by what they do" : "by layer and number"}. The bar
+          below a tile is how much the pair changed: none where both are the same, full where they are as unlike as
+          random pairs.
+        </p>
         <div class="twin-maps halves stack relative top" ref={maps}>
-          <SideMap view={view} side="a" rows={useMemo(() => atlas.rowsOf(index.a.heads), [index])} left={[]} />
-          <SideMap view={view} side="b" rows={rows} left={left} />
-          <JoinedPair view={view} maps={maps} order={order} />
+          <SideMap view={view} side="a" />
+          <SideMap view={view} side="b" />
+          <JoinedPair view={view} maps={maps} />
         </div>
       </section>
       <Changes view={view} />
@@ -110,24 +98,10 @@ export function BothMaps({ view }: { view: ComparisonView }) {
   );
 }
 
-interface SideMapProps {
-  view: ComparisonView;
-  side: atlas.ComparedSide;
-  rows: atlas.GridRows;
-  /** Heads without a partner that have no place in the rows. */
-  left: readonly number[];
-}
-
-function SideMap({ view, side, rows, left }: SideMapProps) {
+function SideMap({ view, side }: { view: ComparisonView; side: atlas.ComparedSide }) {
   const { index } = view;
   const { model, heads, texts } = index[side];
   const pairs = useMemo(() => atlas.pairsOf(index, side), [index, side]);
-  const tile = (at: number, tabbed: boolean, place: number) =>
-    at < 0 ? (
-      <span key={`empty ${place}`} class="twin-empty" />
-    ) : (
-      <MatchedTile key={at} view={view} side={side} at={at} pair={pairs[at]} tabbed={tabbed} />
-    );
   return (
     <section class="twin-side" data-side={side} aria-label={nameOf(index, side)}>
       <h2>
@@ -136,17 +110,10 @@ function SideMap({ view, side, rows, left }: SideMapProps) {
         </a>{" "}
         <small>{[model, counted(heads.length, "head"), counted(texts, "text")].filter(Boolean).join(", ")}</small>
       </h2>
-      <HeadGrid grid={rows} tile={tile} />
-      {left.length > 0 && (
-        <>
-          <h3>Without a partner</h3>
-          <div class="twin-left stack">
-            {left.map((at) => (
-              <MatchedTile key={at} view={view} side={side} at={at} pair={-1} tabbed />
-            ))}
-          </div>
-        </>
-      )}
+      <HeadGrid
+        grid={atlas.rowsOf(heads)}
+        tile={(at, tabbed) => <MatchedTile key={at} view={view} side={side} at={at} pair={pairs[at]} tabbed={tabbed} />}
+      />
     </section>
   );
 }
@@ -183,8 +150,6 @@ interface JoinedPairProps {
   view: ComparisonView;
   /** What holds the tiles of both maps. */
   maps: { readonly current: HTMLElement | null };
-  /** Changes where tiles move. */
-  order: string;
 }
 
 /**
@@ -192,7 +157,7 @@ interface JoinedPairProps {
  *
  * It marks the tiles itself: drawing two thousand of them again for each step of the pointer would be seen.
  */
-function JoinedPair({ view, maps, order }: JoinedPairProps) {
+function JoinedPair({ view, maps }: JoinedPairProps) {
   const [pair, setPair] = useState(-1);
   const [line, setLine] = useState("");
   useEffect(() => {
@@ -214,7 +179,7 @@ function JoinedPair({ view, maps, order }: JoinedPairProps) {
     return () => {
       for (const tile of tiles) delete tile.dataset.joined;
     };
-  }, [maps, pair, order]);
+  }, [maps, pair]);
   const both = view.index.pairs[pair];
   return (
     <>
@@ -286,71 +251,38 @@ function LabelChanges({ view }: { view: ComparisonView }) {
   );
 }
 
-const WIDE = 640;
-const DOT = 8;
-const HIGH = 74;
+const BINS = 20;
 
-/** The similarity of each pair as a dot, next to what matchings by chance give. */
+/** The similarity of all pairs, next to what matchings by chance give. */
 function Similarities({ view: { index } }: { view: ComparisonView }) {
   const { pairs, chance, different, similarity } = index;
-  const least = Math.min(chance, different ?? 1, ...pairs.map((pair) => pair.similarity)) - 0.02;
-  const x = (value: number) => 8 + ((WIDE - 16) * (value - least)) / (1 - least);
-  const dots = stacked(pairs.map((pair) => x(pair.similarity)));
-  const highest = Math.max(1, ...dots.map(({ level }) => level + 1));
-  const step = Math.min(DOT, (HIGH - 14) / highest);
+  const least = Math.min(chance, different ?? 1, ...pairs.map((pair) => pair.similarity));
+  const edges = Array.from({ length: BINS + 1 }, (_, edge) => least + ((1 - least) * edge) / BINS);
+  const values = Array<number>(BINS).fill(0);
+  for (const pair of pairs) {
+    values[Math.min(BINS - 1, Math.floor((BINS * (pair.similarity - least)) / (1 - least || 1)))]++;
+  }
   return (
     <section class="card atlas-card twin-similarities stack middle" aria-label="How similar matched heads are">
       <div class="twin-numbers">
-        <p class="stack muted">
-          <b>{atlas.shortShare(similarity)}</b> matched heads
-        </p>
-        <p class="stack muted" data-line="different">
-          <b>{atlas.shortShare(different)}</b> different heads of one atlas, matched in the same way
-        </p>
-        <p class="stack muted" data-line="chance">
-          <b>{atlas.shortShare(chance)}</b> random pairs
-        </p>
+        {[
+          [similarity, "matched heads"],
+          [different, "different heads of one atlas, matched in the same way"],
+          [chance, "random pairs"],
+        ].map(([value, words]) => (
+          <p key={words} class="stack muted">
+            <b>{atlas.shortShare(value as number | null)}</b> {words}
+          </p>
+        ))}
       </div>
-      <figure>
-        <svg viewBox={`0 0 ${WIDE} ${HIGH + 18}`} role="img" aria-label="Similarity of each pair, up to 1">
-          <path class="twin-axis" d={`M0 ${HIGH}H${WIDE}`} />
-          {dots.map(({ place, level }, number) => (
-            <circle key={number} cx={place} cy={HIGH - 5 - level * step} r={Math.min(3.4, step * 0.46)}>
-              <title>
-                {atlas.pairName(index, pairs[number])}: {atlas.shortShare(pairs[number].similarity)}
-              </title>
-            </circle>
-          ))}
-          <path class="twin-chance" d={`M${x(chance)} 4V${HIGH}`} />
-          {different !== null && <path class="twin-different" d={`M${x(different)} 4V${HIGH}`} />}
-          <text x={x(chance)} y={HIGH + 13} text-anchor="middle">
-            random {atlas.shortShare(chance)}
-          </text>
-          {different !== null && Math.abs(x(different) - x(chance)) > 90 && (
-            <text x={x(different)} y={HIGH + 13} text-anchor="middle">
-              different {atlas.shortShare(different)}
-            </text>
-          )}
-          <text x={WIDE} y={HIGH + 13} text-anchor="end">
-            the same 1
-          </text>
-        </svg>
-      </figure>
+      <Histogram
+        plot={{ label: "matched pairs by similarity", says: "pale: no more alike than different heads", edges, values }}
+        odd={(bin) => edges[bin + 1] <= (different ?? chance)}
+      />
       <p class="fine">
-        A dot is a pair of matched heads. Similarity is the mean of {index.parts.length} parts ({index.parts.join(", ")}
-        ). Where dots lie left of the line of different heads, a match says nothing about which heads are the same.
+        Similarity is the mean of {index.parts.length} parts ({index.parts.join(", ")}). Where it is that of different
+        heads, a match says nothing about which heads are the same.
       </p>
     </section>
   );
-}
-
-/** Dots beside each other are stacked, from the left. */
-function stacked(places: readonly number[]): { place: number; level: number }[] {
-  const counts = new Map<number, number>();
-  return places.map((place) => {
-    const bin = Math.round(place / DOT);
-    const level = counts.get(bin) ?? 0;
-    counts.set(bin, level + 1);
-    return { place: bin * DOT, level };
-  });
 }

@@ -4,9 +4,9 @@ import { Choice } from "../../../parts/controls";
 import { LabelIcon } from "../../../parts/legend";
 import type { AtlasHead, AtlasText, ComparedPair, ComparedScore } from "../../../source/atlas";
 import * as atlas from "../../../state/atlas";
-import { Curve, FrequentPairs, useHead } from "../HeadPage";
-import { type AtlasView, Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
-import { Example } from "../Texts";
+import { FrequentPairs, sharesOf, useHead, Where } from "../HeadPage";
+import { Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
+import { Strata } from "../Texts";
 import type { ComparisonView } from "./BothMaps";
 
 const SIDES: readonly atlas.ComparedSide[] = ["a", "b"];
@@ -65,8 +65,10 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         {a.said && b.said && a.texts && b.texts && (
           <PairExamples
             view={view}
-            a={{ name: index.names[0], view: view.a, said: a.said, texts: a.texts }}
-            b={{ name: index.names[1], view: view.b, said: b.said, texts: b.texts }}
+            heads={[
+              { said: a.said, texts: a.texts },
+              { said: b.said, texts: b.texts },
+            ]}
           />
         )}
       </div>
@@ -109,63 +111,30 @@ const PART_WORDS: Readonly<Record<string, string>> = {
 
 const SHOWN = 4;
 
-interface OneSide {
-  /** What its atlas is called. */
-  name: string;
-  view: AtlasView;
-  said: AtlasHead;
-  texts: readonly AtlasText[];
-}
+type OneSide = { readonly said: AtlasHead; readonly texts: readonly AtlasText[] };
 
-/** Texts on which the heads score high: the same in both, where both samples hold the same. */
-function PairExamples({ view: { index }, a, b }: { view: ComparisonView; a: OneSide; b: OneSide }) {
-  const numbers = index.sameTexts
-    ? [...new Set([...highest(a), ...highest(b)])].map((number) => [number, number])
-    : Array.from({ length: SHOWN }, (_, at) => [highest(a)[at], highest(b)[at]]);
+/** Texts on which the heads score high: the same of both, where both samples hold the same. */
+function PairExamples({ view, heads }: { view: ComparisonView; heads: readonly OneSide[] }) {
+  const { names, sameTexts } = view.index;
+  const highest = heads.map(({ said }) => said.strata.at(-1)?.examples.slice(0, SHOWN) ?? []);
   return (
-    <Card
-      class="atlas-examples"
-      label="Examples"
-      title={index.sameTexts ? "The same texts in both heads" : "Texts on which each head scores high"}
-    >
-      <div class="twin-examples halves stack">
-        {[a, b].map(({ name, view }) => (
-          <p key={view.side} class="twin-name muted">
-            <bdi>{name}</bdi>
-          </p>
-        ))}
-        {numbers.map((pair, row) =>
-          [a, b].map((of, at) => <SideExample key={`${of.view.side}${row}`} of={of} number={pair[at]} />),
-        )}
-      </div>
-      <p class="fine">
-        {index.sameTexts
-          ? `Up to ${SHOWN} texts of the highest fifth of either head`
-          : `${SHOWN} texts of its highest fifth`}
-        , by {a.said.score} and {b.said.score}. Words: the darker, the more of the strongest links end there; the
-        strongest link between words is marked. A click opens the text.
-      </p>
-    </Card>
-  );
-}
-
-function highest({ said }: OneSide): readonly number[] {
-  return said.strata.at(-1)?.examples.slice(0, SHOWN) ?? [];
-}
-
-function SideExample({ of: { name, view, said, texts }, number }: { of: OneSide; number: number | undefined }) {
-  if (number === undefined || !texts[number]) return <span />;
-  return (
-    <Example
-      dark={view.dark}
-      text={atlas.shownText(said, number, texts[number])}
-      href={atlas.headAddress(said.layer, said.head, number, view.side)}
-      score={atlas.shortShare(said.scores[number])}
-    >
-      <small class="twin-narrow">
-        <bdi>{name}</bdi>
-      </small>
-    </Example>
+    <Strata
+      dark={view.a.dark}
+      title={sameTexts ? "The same texts in both heads" : "Texts on which each head scores high"}
+      strata={heads.map(({ said, texts }, at) => {
+        const numbers = sameTexts ? [...new Set(highest.flat())] : highest[at];
+        return {
+          name: names[at],
+          count: `by ${said.score}`,
+          texts: numbers.map((number) => ({
+            href: atlas.headAddress(said.layer, said.head, number, SIDES[at]),
+            text: atlas.shownText(said, number, texts[number]),
+            score: atlas.shortShare(said.scores[number]),
+          })),
+        };
+      })}
+      note={`Up to ${SHOWN} texts of the highest fifth of ${sameTexts ? "either" : "each"} head.`}
+    />
   );
 }
 
@@ -174,39 +143,35 @@ type PairWhereProps = { view: ComparisonView; pair: ComparedPair; a: AtlasHead; 
 /** Where the attention of both heads goes: mean maps and their difference, by distance, by what a key is. */
 function PairWhere({ view, pair, a, b }: PairWhereProps) {
   const { index } = view;
-  const [before, after] = index.names;
+  const colors = ["var(--muted)", "var(--accent)"];
   return (
-    <Card
-      class="atlas-where twin-where stack top"
-      label="Where their attention goes"
+    <Where
       title="Where their attention goes"
-    >
-      <div class="twin-means stack">
-        {SIDES.map((side, at) => (
-          <figure key={side}>
-            <MeanMap view={view[side]} at={pair[side]} label={`Mean map in ${index.names[at]}`} />
-            <figcaption>
-              <bdi>{index.names[at]}</bdi>
-            </figcaption>
-          </figure>
-        ))}
-        <DifferenceMap view={view} pair={pair} />
-      </div>
-      <Curve
-        distances={index.a.distances}
-        shares={a.distance.map(([share], at) => [share, b.distance[at][0]] as const)}
-        said={(at) => `${at.name}: ${atlas.percents(at.bar)} and ${atlas.percents(at.line)}`}
-        size={({ bar, line }) => Math.abs(bar - line)}
-        twin
-      >
-        {() => (
-          <>
-            by distance in tokens: bars <bdi>{before}</bdi>, line <bdi>{after}</bdi>
-          </>
-        )}
-      </Curve>
-      <BothKinds view={view} a={a} b={b} />
-    </Card>
+      color={colors[0]}
+      index={index.a}
+      maps={
+        <>
+          {SIDES.map((side, at) => (
+            <figure key={side}>
+              <MeanMap view={view[side]} at={pair[side]} label={`Mean map in ${index.names[at]}`} />
+              <figcaption>
+                <bdi>{index.names[at]}</bdi>
+              </figcaption>
+            </figure>
+          ))}
+          <DifferenceMap view={view} pair={pair} />
+        </>
+      }
+      shares={a.distance.map(([share], at) => [share, b.distance[at][0]] as const)}
+      said={(name, one, other) => `${name}: ${atlas.percents(one)} and ${atlas.percents(other)}`}
+      line={<bdi>{index.names[1]}</bdi>}
+      kinds="what they look at"
+      names={[...Object.keys(a.relations), ...index.a.classes]}
+      columns={[a, b].map((said, at) => {
+        const of = sharesOf(index[SIDES[at]], said);
+        return { title: <bdi>{index.names[at]}</bdi>, share: (name) => of(name)[0], isBar: true, color: colors[at] };
+      })}
+    />
   );
 }
 
@@ -230,22 +195,6 @@ function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPai
       />
       <figcaption>difference: blue more, orange less; full colour {atlas.percents(most)}</figcaption>
     </figure>
-  );
-}
-
-/** Share of the attention by what the key is. */
-function BothKinds({ view: { index }, a, b }: Omit<PairWhereProps, "pair">) {
-  return (
-    <Table
-      class="atlas-kinds"
-      caption="what they look at"
-      head={["key", <bdi>{index.names[0]}</bdi>, <bdi>{index.names[1]}</bdi>]}
-      rows={index.a.classes.map((name, key) => [
-        name,
-        { text: atlas.percents(a.keys[key] ?? 0), part: a.keys[key] ?? 0, color: "var(--muted)" },
-        { text: atlas.percents(b.keys[key] ?? 0), part: b.keys[key] ?? 0, color: "var(--accent)" },
-      ])}
-    />
   );
 }
 

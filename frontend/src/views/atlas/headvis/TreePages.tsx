@@ -5,7 +5,7 @@ import { Scale } from "../../../parts/legend";
 import type { AtlasSource, TreeHead, TreeIndex, TreeMetric, TreeTable } from "../../../source/atlas";
 import * as atlas from "../../../state/atlas";
 import { counted } from "../../../state/words";
-import { Bars, besideHead, Card, HeadGrid, Heading, Table, useLoaded } from "../parts";
+import { besideHead, Card, HeadGrid, Heading, Histogram, Table, useLoaded } from "../parts";
 import { Strata, TextPage } from "../Texts";
 
 type HeadTileProps = { view: TreeView; metric: TreeMetric | undefined; ramp: Ramp; at: number; tabbed: boolean };
@@ -131,9 +131,9 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
       {(said.histogram || said.plots.length > 0) && (
         <Card label="Histograms" title="Histograms">
           <div class="tree-plots stack">
-            {said.histogram && <Bars plot={said.histogram} />}
+            {said.histogram && <Histogram plot={said.histogram} />}
             {said.plots.map((plot) => (
-              <Bars key={plot.label} plot={plot} />
+              <Histogram key={plot.label} plot={plot} />
             ))}
           </div>
         </Card>
@@ -178,7 +178,11 @@ function Metrics({ view, at }: { view: TreeView; at: number }) {
 /** Texts of each stratum of the largest weight, the strongest first. */
 function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
   const numbers = [...new Set(said.sequences.map(({ interval }) => interval))].sort((one, other) => other - one);
-  const texts = said.sequences.map((sequence, at) => ({ sequence, at, text: atlas.treeText(sequence) }));
+  const texts = said.sequences.map((sequence, at) => ({
+    sequence,
+    href: atlas.headAddress(said.layer, said.head, at),
+    text: atlas.treeText(sequence),
+  }));
   texts.sort((one, other) => other.sequence.largest - one.sequence.largest);
   const strata = numbers.map((number) => {
     const of = texts.filter(({ sequence }) => sequence.interval === number);
@@ -191,7 +195,6 @@ function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
   return (
     <Strata
       dark={view.dark}
-      head={[said.layer, said.head]}
       title="Examples, by the largest weight outside row and column 0"
       strata={strata}
       note="A tree holds the largest weights of each row; what is not kept was cut, and need not be 0."
