@@ -151,3 +151,20 @@ def test_options_that_there_are_not(options, told):
 def test_an_answer_without_words_says_so():
     empty = replace(made_answer(words=1), words=(), text="")
     assert "wrote nothing" in hs.view(empty).picture["says"][0]
+
+
+def test_what_is_needed_is_as_python_judges_the_answer_and_each_word(asked):
+    """Of an improbable answer more than half may be lost without a part that is not needed."""
+    firsts = [word.tokens[0] for word in asked.words]
+    whole, lost = np.zeros(len(asked.tokens)), np.zeros((2, len(asked.tokens)))
+    whole[firsts], lost[1, firsts] = [-6.0, -4.0], [1.2, 0.3]
+    answer = replace(
+        asked, whole=whole, none=whole - lost[1], without=whole - lost, alone=whole - lost[::-1]
+    )
+    assert answer.part_numbers()[1].lost > 0.75
+    picture = answer.view().picture
+    assert (picture["needs"], picture["needed"]) == (["none", "none", "none"], [[]] * 3)
+    sure = {name: getattr(answer, name) / 6 for name in ("whole", "none", "without", "alone")}
+    sure |= {"none": whole / 6 - lost[1], "without": whole / 6 - lost}
+    picture = replace(answer, **sure).view().picture
+    assert (picture["needs"], picture["needed"]) == (["parts", "parts", "none"], [[1], [1], []])

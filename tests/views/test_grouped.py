@@ -108,8 +108,18 @@ def test_what_heads_do_is_told_of_single_tokens(rng, monkeypatch):
         starts = STARTS["q" if name.endswith("_query") else "k"]
         places = exact[:, COLUMNS.index(name)]
         places[places >= 0] = np.searchsorted(starts, places[places >= 0], side="right") - 1
-    data = np.frombuffer(OnDemand(record, {}).chunk("kinds/cross/0"), np.float32)
-    assert np.allclose(data.reshape(HEADS, -1), exact, rtol=1e-4, equal_nan=True)
+    given = OnDemand(record, {})
+    (stack,) = given.header["stacks"]
+    data = [np.frombuffer(given.chunk(f"kind/cross/0/{head}"), np.float32) for head in range(HEADS)]
+    assert np.allclose(data, exact, rtol=1e-4, equal_nan=True)
+    # Head by head, so that a page shows how far they are.
+    assert (stack["thumbs"]["chunk"], stack["thumbs"]["split"]) == ("thumb/cross", 2)
+    assert (stack["kinds"]["values"]["chunk"], stack["thumbs"]["shape"][0]) == ("kind/cross", 1)
+    page, chunks = page_parts(record, {})
+    assert page["stacks"][0]["thumbs"]["shape"] == stack["thumbs"]["shape"]
+    small = b"".join(given.chunk(f"thumb/cross/0/{head}") for head in range(HEADS))
+    assert small == chunks["thumbs/cross"]
+    assert [given.chunk(name) for name in ("thumb/cross/0/4", "kind/cross/1/0")] == [None, None]
 
 
 def test_chosen_heads_and_sinks_stay(rng):

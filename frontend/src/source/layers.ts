@@ -10,10 +10,13 @@ export function arraySize({ shape }: PageArray): number {
   return shape.reduce((product, size) => product * size, 1);
 }
 
-/** One entry of the outermost axis of an array that comes in parts, as an array of its own. */
+/** One part of an array that comes in parts, as an array of its own. */
 export function partOf(array: PageArray, at: number): PageArray {
-  const { split, ...rest } = array;
-  return split ? { ...rest, chunk: `${array.chunk}/${at}`, shape: [1, ...array.shape.slice(1)] } : array;
+  const { split = 0, ...rest } = array;
+  const [, heads] = array.shape;
+  const place = split > 1 ? `${Math.floor(at / heads)}/${at % heads}` : at;
+  const shape = array.shape.map((size, axis) => (axis < split ? 1 : size));
+  return split ? { ...rest, chunk: `${array.chunk}/${place}`, shape } : array;
 }
 
 /** How many layers are asked for at a time. */
@@ -21,7 +24,7 @@ const AT_ONCE = 3;
 
 /**
  * Reads an array of layers as it comes, from one of them on: `show` is told what came, where it begins, and how many
- * layers are still to come; it ends where that gives false.
+ * layers, or heads where these come one by one, are still to come; it ends where that gives false.
  */
 export async function readLayers(
   source: Source,
@@ -29,12 +32,15 @@ export async function readLayers(
   first: number,
   show: (part: PageArray, bytes: Uint8Array<ArrayBuffer>, start: number, left: number) => boolean,
 ): Promise<void> {
-  if (!array.split) {
+  const { split = 0, shape } = array;
+  if (split === 0) {
     show(array, await source.chunk(array.chunk), 0, 0);
     return;
   }
-  let [left, wanted] = [array.shape[0], true];
-  const order = [...Array(left).keys()].sort((a, b) => Math.abs(a - first) - Math.abs(b - first));
+  const heads = split > 1 ? shape[1] : 1;
+  let [left, wanted] = [shape[0] * heads, true];
+  const from = (at: number) => Math.abs(Math.floor(at / heads) - first);
+  const order = [...Array(left).keys()].sort((a, b) => from(a) - from(b));
   const worker = async () => {
     for (let row = order.shift(); row !== undefined && wanted; row = order.shift()) {
       const part = partOf(array, row);
@@ -42,7 +48,8 @@ export async function readLayers(
       if (wanted) wanted = show(part, bytes, row * arraySize(part), --left);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  // What takes seconds is asked for singly, so that it stands in the way of nothing else.
+  await Promise.all(Array.from({ length: split > 1 ? 1 : AT_ONCE }, worker));
 }
 
 /** The bytes of an array, where there are as many as its shape and type need. */

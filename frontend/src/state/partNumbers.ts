@@ -3,8 +3,6 @@ import { fromBase64 } from "../source/source";
 
 // What the picture of an answer says of each part of the prompt, for some words of the answer and one head or all.
 
-/** What is needed less than this is not: half of the probability is left. */
-const HALF = 0.5;
 /** Tokens of a sentence from which it is cut, so that a text without ends can be folded. */
 const LONG = 60;
 /** Tokens of a part up to which nothing of it is folded. */
@@ -24,6 +22,10 @@ export function readAnswer(picture: AnswerPicture) {
     logs: floats(picture.logs),
     tops: floats(picture.tops),
     between: floats(picture.between),
+    /** Numbers of all words. */
+    every: [...picture.words.keys()],
+    /** Parts that stand within no other. */
+    outer: [...picture.parts.keys()].filter((part) => picture.parts[part].level === 0),
     /** Heads that have ink, the mean among them. */
     inked: ink.length / Math.max(1, picture.words.length * tokens),
   };
@@ -37,7 +39,8 @@ export interface PartNumbers {
   readonly lift: number;
   /** Part of the probability that is lost without it; NaN where it was not cut. */
   readonly lost: number;
-  /** Whether no single candidate is needed, and this one is enough alone. */
+  /** Whether it is named as needed, and then whether that is because it is enough alone. */
+  readonly isNeeded: boolean;
   readonly isEnough: boolean;
   /** Its share in words, and what is left of the probability without it. */
   readonly told: readonly [looked: string, needed: string];
@@ -59,7 +62,8 @@ export function sharesOf(data: AnswerData, words: readonly number[], head = 0, v
 
 /** What is said of each part. */
 export function partNumbers(data: AnswerData, words: readonly number[], head = 0): PartNumbers[] {
-  const { candidates, needs, needed } = data;
+  const { candidates } = data;
+  const verdict = words.length === data.words.length ? 0 : words[0] + 1;
   const looked = sharesOf(data, words, head);
   const even = sharesOf(data, words, 0, data.evenly);
   const of = (values: readonly number[]) => candidates.reduce((sum, part) => sum + values[part], 0);
@@ -72,14 +76,13 @@ export function partNumbers(data: AnswerData, words: readonly number[], head = 0
     const due = place < 0 ? even[part] : among * even[part];
     const [lift, without] = place < 0 ? [Number.NaN, Number.NaN] : [looked[part] / due, log(2 + place)];
     const lost = -Math.expm1(Math.min(0, without - whole));
-    const isEnough = needs === "any" && words.length === data.words.length && needed.includes(part);
+    const isNeeded = data.needed[verdict].includes(part);
+    const isEnough = isNeeded && data.needs[verdict] === "any";
     const share = shareText(looked[part]) + (place < 0 ? "" : ` · ${lift.toFixed(1)} ×`);
     const left = lost < 0.01 ? "as probable" : `${oddsText(whole)} → ${oddsText(without, whole)}`;
-    const told = [
-      even[part] > 0 ? share : "not visible",
-      isEnough ? `alone: ${oddsText(log(2 + candidates.length + place), whole)}` : left,
-    ];
-    return { looked: looked[part], due, lift, lost, isEnough, told: told as [string, string] };
+    const needed = isEnough ? `alone: ${oddsText(log(2 + candidates.length + place), whole)}` : left;
+    const told = [even[part] > 0 ? share : "not visible", needed] as const;
+    return { looked: looked[part], due, lift, lost, isNeeded, isEnough, told };
   });
 }
 
@@ -156,9 +159,8 @@ function sentencesIn(pieces: readonly string[], from: number, to: number): Run[]
 export function strongest(sentences: readonly Run[], attention: Float32Array, most: number): ReadonlySet<Run> {
   const tokens = sentences.reduce((sum, [first, stop]) => sum + stop - first, 0);
   if (tokens <= SHORT) return new Set(sentences);
-  const top = ([first, stop]: Run) => attention.subarray(first, stop).reduce((high, value) => Math.max(high, value), 0);
-  const ranked = sentences.map((run) => [run, top(run)] as const).sort((one, other) => other[1] - one[1]);
-  return new Set(ranked.slice(0, most).map(([run]) => run));
+  const top = ([first, stop]: Run) => Math.max(...attention.subarray(first, stop));
+  return new Set([...sentences].sort((one, other) => top(other) - top(one)).slice(0, most));
 }
 
 /** The parts as they stand in the prompt, each before those within it. */
@@ -173,10 +175,9 @@ export function foremost(
   parts: AnswerData["parts"],
   most: number,
 ): ReadonlySet<number> {
-  const weight = ({ lost, lift, isEnough }: PartNumbers) =>
-    (isEnough || lost >= HALF ? 1000 : 0) + (Number.isNaN(lift) ? -1 : lift);
-  const ranked = numbers.map((each, part) => [part, weight(each)] as const).sort((one, other) => other[1] - one[1]);
-  const kept = new Set(ranked.slice(0, most).map(([part]) => part));
+  const weight = ({ lift, isNeeded }: PartNumbers) => (isNeeded ? 1000 : 0) + (Number.isNaN(lift) ? -1 : lift);
+  const ranked = [...numbers.keys()].sort((one, other) => weight(numbers[other]) - weight(numbers[one]));
+  const kept = new Set(ranked.slice(0, most));
   const names = [...kept].map((part) => parts[part].name);
   for (const [part, { name }] of parts.entries())
     if (names.some((inner) => inner.startsWith(`${name}, `))) kept.add(part);

@@ -40,7 +40,11 @@ export function createStore(
   const looks = looksState(chosen, tokens, opened, loading);
   const weights = weightState(chosen, loading, looks);
   const asks = asking(chosen, tokens);
-  const thumbnails = thumbnailState(chosen, tokens, opened, asks, { ofPieces, without: shared !== undefined });
+  const thumbnails = thumbnailState(chosen, tokens, opened, asks, {
+    ...loading,
+    ofPieces,
+    without: shared !== undefined,
+  });
   const pictures = computed(() => besides.pictures.value(looks.quantity.value.name));
   const patches = patchState({ ...tokens, ...weights, ...asks, pictures, fail: chosen.fail });
   return {

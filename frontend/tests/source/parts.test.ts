@@ -14,14 +14,14 @@ function inParts(form: "weights" | "scores", kvHeads = 3) {
   const example = examplePage({ form, kvHeads });
   const whole = exampleSource(example);
   const [stack] = example.page.stacks;
-  const split = <Value extends { chunk: string } | null>(array: Value) => array && { ...array, split: true };
+  const split = <Value extends { chunk: string } | null>(array: Value) => array && { ...array, split: 1 };
   const prepared = stack.layers.map((layer) => ({
     ...layer,
     weights: split(layer.weights),
     scores: layer.scores && {
       ...layer.scores,
-      queries: { ...layer.scores.queries, split: true },
-      keys: { ...layer.scores.keys, split: true },
+      queries: { ...layer.scores.queries, split: 1 },
+      keys: { ...layer.scores.keys, split: 1 },
     },
   }));
   const asked: string[] = [];
@@ -43,7 +43,7 @@ function inParts(form: "weights" | "scores", kvHeads = 3) {
     stacks: [
       {
         ...stack,
-        thumbs: { ...stack.thumbs, split: true },
+        thumbs: { ...stack.thumbs, split: 1 },
         layers: stack.layers.map((layer) => ({ ...layer, later: true, weights: null, scores: null })),
       },
     ],
@@ -178,6 +178,35 @@ test("thumbnails are shown as they come, the nearest first", async () => {
     expect(last).toEqual(lifts.bytes(4));
     return true;
   });
+});
+
+test("thumbnails that take seconds come head by head, one at a time, after the head that is shown", async () => {
+  const { source, whole, asked } = inParts("weights");
+  const [stack] = source.header.stacks;
+  const thumbs = { ...stack.thumbs, chunk: "thumb/self", split: 2 };
+  const bytes = await whole.chunk("thumbs/self");
+  const [layers, heads, queries, keys] = thumbs.shape;
+  let waiting = 0;
+  const chunk = async (name: string) => {
+    if (!name.startsWith("thumb/")) return source.chunk(name);
+    asked.push(name);
+    expect(++waiting).toBe(1);
+    await new Promise((done) => setTimeout(done));
+    waiting--;
+    const [layer, head] = name.split("/").slice(2).map(Number);
+    const [first, size] = [layer * heads + head, queries * keys];
+    return bytes.slice(first * size, (first + 1) * size);
+  };
+  const store = createStore({ header: { ...source.header, stacks: [{ ...stack, thumbs }] }, chunk }, { heads: [1] });
+  expect(store.thumbsLeft.value).toBe(layers * heads);
+  await soon(() => expect(store.thumbsLeft.value).toBe(0));
+  expect(asked.filter((name) => name.startsWith("thumb/")).slice(0, 4)).toEqual(
+    ["0/0", "0/1", "0/2", "1/0"].map((place) => `thumb/self/${place}`),
+  );
+  expect(asked.indexOf("weights/self/0/1")).toBeLessThan(asked.indexOf("thumb/self/0/0"));
+  const last = layers * heads - 1;
+  expect(store.thumbs.value?.bytes(last)).toEqual(bytes.slice(last * queries * keys));
+  store.destroy();
 });
 
 test("the store shows the head that is here, then the one that was chosen", async () => {

@@ -151,7 +151,7 @@ test("kinds come a layer at a time, the nearest first, and stop when nobody want
     },
   };
   if (!stack.kinds) throw new Error("no kinds");
-  const kinds = { ...stack.kinds, values: { ...stack.kinds.values, split: true } };
+  const kinds = { ...stack.kinds, values: { ...stack.kinds.values, split: 1 } };
   const left: number[] = [];
   await loadKinds(source, { ...stack, kinds }, 1, (now) => {
     left.push(now.left);

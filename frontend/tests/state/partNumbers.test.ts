@@ -30,8 +30,8 @@ function made(changes: Partial<AnswerPicture> = {}): AnswerPicture {
     says: [""],
     quantity: "attention",
     mean: "all heads",
-    needs: "parts",
-    needed: [1],
+    needs: ["parts", "none", "parts"],
+    needed: [[1], [], [1]],
     targets: [1],
     gone: "cut off",
     words: ["amber", "falcon"],
@@ -77,9 +77,17 @@ test("what is needed is of the words that are chosen", () => {
   expect(all[1].told).toEqual(["20 % · 1.5 ×", "82 % → 4.5 %"]);
   expect(all[0].told[1]).toBe("as probable");
   expect(partNumbers(data, [0])[1].told[1]).toBe("as probable");
-  const several = partNumbers(readAnswer(made({ needs: "any", needed: [0, 1] })), [0, 1]);
+  // What is needed Python says, of the whole answer and of each word, whatever is lost.
+  expect([[0, 1], [0], [1]].map((words) => partNumbers(data, words)[1].isNeeded)).toEqual([true, false, true]);
+  const judged = readAnswer(made({ needs: ["any", "any", "none"], needed: [[0, 1], [0], []] }));
+  const several = partNumbers(judged, [0, 1]);
   expect(several[1].isEnough).toBe(true);
   expect(several[1].told[1]).toBe("alone: 82 %");
+  expect([0, 1].map((word) => partNumbers(judged, [word]).map(({ isEnough }) => isEnough))).toEqual([
+    [true, false, false],
+    [false, false, false],
+  ]);
+  expect(partNumbers(judged, [1]).some(({ isNeeded }) => isNeeded)).toBe(false);
 });
 
 test("numbers are printed as Python prints them", () => {
@@ -129,6 +137,7 @@ test("of many parts the needed and most looked at stay, in the order of the prom
     due: 0,
     lift,
     lost,
+    isNeeded: lost > 0.5,
     isEnough: false,
     told: ["", ""] as const,
   });

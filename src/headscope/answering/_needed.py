@@ -78,9 +78,8 @@ class ForcedAnswer:
         """
         if not hidden:
             return self.read()
-        gone = set(hidden)
         rows = range(self.start - 1 if direct else hidden[0], len(self.ids) - 1)
-        queries = [row for row in rows if row not in gone]
+        queries = sorted(set(rows).difference(hidden))
         cuts = [
             Cut(stack=self.stack.name, layer=layer.layer, queries=queries, keys=hidden)
             for layer in self.stack
@@ -114,8 +113,7 @@ class ForcedAnswer:
                 self._read_on(cache, places, block, mask)
                 cache.crop(-1)
                 common += BLOCK
-            rest = list(range(common, len(places)))
-            yield self._logs(self._read_on(cache, places, rest, mask))
+            yield self._logs(self._read_on(cache, places, [*range(common, len(places))], mask))
             before = places
 
     def _read_on(
@@ -225,7 +223,6 @@ def _way(
             "cannot be cut; use need='delete' or 'replace', or None"
         )
     direct, apart = how == "direct", None
-    cut = partial(answer.cut, direct=direct)
     if answer.hides:
         # Its beginning, as if the last third were the answer.
         ids = answer.ids[:CHECKED]
@@ -236,7 +233,7 @@ def _way(
         apart = float(np.abs(hidden - short.cut(some, direct=direct)).max())
         if apart <= allowed_apart(next(answer.model.parameters()), WITHIN, HALF_WITHIN):
             return partial(answer.hidden, direct=direct), HIDDEN_KEYS, apart
-    return partial(map, cut), BY_CUT, apart
+    return partial(map, partial(answer.cut, direct=direct)), BY_CUT, apart
 
 
 def _alike(one: list[int], other: list[int]) -> int:

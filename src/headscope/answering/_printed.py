@@ -24,13 +24,13 @@ NAMED = 5
 MOST_ROWS = 24
 """Parts in the printed table."""
 SAYS = {
-    "looked": "share of the attention of the rows that wrote the words, mean over heads and layers",
+    "looked": "share of the {shares} of the rows that wrote the words, mean over {heads}",
     "even": "the same, were each row even over all tokens it sees",
     "lift": "looked over even, among the candidates",
     "head": "the head that looks at the part most, and its share",
-    "without": "probability of the answer with the part {}",
-    "alone": "the same with all other candidates {}",
-    "share": "part of the attention of the rows that wrote the word that falls on pictures",
+    "without": "probability of the answer with the part {gone}",
+    "alone": "the same with all other candidates {gone}",
+    "share": "part of the {shares} of the rows that wrote the word that falls on pictures",
     "sinks": "part of the share that sinks have",
     "most at": "row and column of the patch with most attention, sinks left out",
 }
@@ -144,7 +144,7 @@ def _needed(answer: Any) -> str:
         return f"Asked “{asked}”, {answer.model} answered {name}."
     rows, kinds, count = answer.part_numbers(), _kinds(answer), len(answer.candidates)
     parts = [_name(answer.parts[number]) for number in numbers or answer.candidates]
-    named, each = _and(parts), "it" if len(parts) == 1 else "each of them"
+    named, each = _and(parts), _it(parts[0]) if len(parts) == 1 else "each of them"
     whole, none, gone = _odds(rows[0].whole), _odds(rows[0].none, rows[0].whole), answer.gone
     falls = f"its probability falls from {whole} to"
     lost = _and([_odds(rows[number].without, rows[number].whole) for number in numbers])
@@ -152,7 +152,7 @@ def _needed(answer: Any) -> str:
     if len(parts) == 1:
         enough = f"can do without any single one of the {kinds}, and {named} alone is enough"
     spared = f"needed none of the {count} {kinds}: with all of them"
-    spared = spared if count > 1 else f"did not need {named}: with it"
+    spared = spared if count > 1 else f"did not need {named}: with {each}"
     told = {
         "none": f"{spared} {gone}, its probability goes from {whole} to {none}",
         "parts": f"needed {named}: with {each} {gone}, {falls} {lost}",
@@ -178,7 +178,8 @@ def _looked(answer: Any) -> str:
     if targets and not answer.heads_given:
         (layer, head), share, lift = _best_head(answer, targets)
         if share >= HEAD_LOOKS and lift >= LOOKS:
-            to = "it" if targets == (top,) else _and([_name(answer.parts[at]) for at in targets])
+            names = [_name(answer.parts[at]) for at in targets]
+            to = _it(names[0]) if targets == (top,) else _and(names)
             one = f"layer {layer}" if answer.quantity == "alti" else f"head {layer}-{head}"
             told += f"; {one} gives {to} {_share(share)}" + " together" * (len(targets) > 1)
     return f"{told}."
@@ -216,15 +217,15 @@ def _name(part: Any) -> str:
     return f"the {part.name}" if part.name == part.kind else part.name
 
 
+def _it(name: str) -> str:
+    return "them" if name.partition(" ")[0] in ("frames", "seconds", "steps") else "it"
+
+
 def _says(answer: Any) -> dict[str, str]:
     """What the columns are, of the quantity that was measured."""
     heads = "layers" if answer.quantity == "alti" else "heads and layers"
-    shares = f"the {SHARES[answer.quantity]}"
-    says = SAYS | {"looked": SAYS["looked"].replace("heads and layers", heads)}
-    return {
-        name: text.replace("the attention", shares).format(answer.gone)
-        for name, text in says.items()
-    }
+    named = {"shares": answer.shares_of, "heads": heads, "gone": answer.gone}
+    return {name: text.format(**named) for name, text in SAYS.items()}
 
 
 def _kinds(answer: Any) -> str:

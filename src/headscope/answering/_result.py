@@ -185,7 +185,7 @@ class Answer(Result):
 
     def part_numbers(self, words: Words = None) -> list[PartNumbers]:
         """What is printed and drawn of each part."""
-        looked, even, (needs, meant) = self.looked(words), self.even_share(words), self.verdict
+        looked, even, (needs, meant) = self.looked(words), self.even_share(words), self.needs(words)
         lift, (whole, none, *cut) = self._lift(looked, even), self._sums(words)
         rows = []
         for at in range(len(self.parts)):
@@ -245,9 +245,13 @@ class Answer(Result):
     @property
     def verdict(self) -> Verdict:
         """What the answer needed, asked in this order: none, one, one of several, several."""
+        return self.needs()
+
+    def needs(self, words: Words = None) -> Verdict:
+        """`verdict`, of some words."""
         if not self.need:
             return Verdict("", ())
-        whole, *cut = self._sums(None)
+        whole, *cut = self._sums(words)
         none, lost, short = (whole - each for each in cut)
         numbers, least = np.array(self.candidates), HALF - (POWER - 1) * whole
         if none < least:

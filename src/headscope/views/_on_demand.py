@@ -114,7 +114,7 @@ class OnDemand:
         init=False, default_factory=OrderedDict
     )
     _lock: Lock = field(init=False, default_factory=Lock)
-    _small: dict[tuple[str, int], dict[str, bytes]] = field(init=False, default_factory=dict)
+    _small: dict[tuple[object, ...], dict[str, bytes]] = field(init=False, default_factory=dict)
     _making: Lock = field(init=False, default_factory=Lock)
     _beside: dict[str, OnDemand] = field(init=False)
 
@@ -172,7 +172,9 @@ class OnDemand:
         KIND-QUANTITY/...
         """
         if kind in ("thumbs", "kinds"):
-            return self._thumbs(stack, number).get(kind)
+            return self._thumbs(stack, number, slice(None)).get(kind)
+        if kind in ("thumb", "kind"):
+            return self._thumbs(stack, number, slice(part, part + 1)).get(f"{kind}s")
         prepared = None if kind == "row" else self.prepared(stack, number)
         if prepared is None:
             return self._row(quantity, stack, number, part) if kind == "row" else None
@@ -209,21 +211,21 @@ class OnDemand:
             self._kept.move_to_end(at)
             return self._kept[at]
 
-    def _thumbs(self, stack: PageStack, row: int) -> dict[str, bytes]:
-        """Thumbnails and kinds of the layer in this row, made at the first request in one pass over
-        its weights; empty where the page has no such row.
+    def _thumbs(self, stack: PageStack, row: int, some: slice) -> dict[str, bytes]:
+        """Thumbnails and kinds of some heads of the layer in this row, made at the first request in
+        one pass over their weights; empty where the page has no such row or head.
         """
-        if row >= len(stack["layers"]):
+        if row >= len(stack["layers"]) or (some.start or 0) >= stack["heads"]:
             return {}
-        at = (stack["name"], row)
+        at = (stack["name"], row, some.start)
         # Thumbnails and kinds are requested at the same time, and made only once.
         with self._making:
             if at not in self._small:
                 whole = self.record[stack["name"]]
                 layer = whole.layer(stack["layers"][row]["layer"])
-                heads = own_heads(layer, stack["head_numbers"])
+                heads = own_heads(layer, stack["head_numbers"])[some]
                 made = head_pictures(layer, heads, text_facts(whole), blocks=blocks_of(whole))
-                thumbs = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)
+                thumbs = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)[some]
                 kinds = np.full((len(thumbs), len(COLUMNS)), np.nan, np.float32)
                 # A layer with fewer heads than its stack leaves its last entries empty.
                 thumbs[: len(heads)], kinds[: len(heads)] = made.thumbs, made.kinds
@@ -271,7 +273,7 @@ def _is_index(number: str) -> bool:
 
 
 def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> PreparedLayer:
-    chunks = Chunks()
+    chunks, prefix = Chunks(), f"{stack}/{layer.layer}"
     header = layer_facts(stack, layer, heads, chunks)
     # Measuring the error means recomputing all weights: for large layers single precision, whose
     # error is known, is quicker.
@@ -281,22 +283,19 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
     error = ROUNDING if half is None or many else half.measured(layer, heads)
     if half is not None:
         # The chunks made here are thrown away: the page requests these arrays head by head.
-        header["scores"] = scores_part(f"{stack}/{layer.layer}", layer, half, Chunks(), error=error)
+        header["scores"] = scores_part(prefix, layer, half, Chunks(), error=error)
         for name in ("queries", "keys", "bias"):
             array = header["scores"][name]
             if array is not None:
-                array["chunk"] = f"{name}/{stack}/{layer.layer}"
-                array["split"] = True
+                array["chunk"] = f"{name}/{prefix}"
+                array["split"] = 1
     if half is None or error > MOST_ERROR or len(held_positions(layer, heads)) < len(heads):
-        shape, more = [len(heads), *layer.size], {"encoding": "sqrt", "split": True}
+        shape, more = [len(heads), *layer.size], {"encoding": "sqrt", "split": 1}
         axes = (HEAD, QUERY, KEY)
-        header["weights"] = described(
-            f"weights/{stack}/{layer.layer}", axes, shape, "uint8", **more
-        )
+        header["weights"] = described(f"weights/{prefix}", axes, shape, "uint8", **more)
         error = BYTE_ERROR
     header["error"] = error
     put_norms(header, layer, heads, stack=stack, chunks=chunks)
-    prefix = f"{stack}/{layer.layer}"
     further = stored_quantities(layer, heads, given, prefix=prefix)
     if further:
         header["quantities"] = {
@@ -309,13 +308,10 @@ def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.nda
     """The row of each head; NaN for heads that the record does not hold."""
     positions = held_positions(layer, heads)
     held = [heads[at] for at in positions]
-    if quantity == "score":
-        rows = _score_row(layer, held, query)
-    elif quantity == "weight" or (quantity == CONTRIBUTION and layer.has("value_norms")):
+    rows = _score_row(layer, held, query) if quantity == "score" else None
+    if quantity == "weight" or (quantity == CONTRIBUTION and layer.has("value_norms")):
         rows = np.stack([layer.weights_of(head, queries=[query])[0] for head in held])
         rows = rows if quantity == "weight" else rows * layer.part("value_norms", held)
-    else:
-        rows = None
     if rows is None or len(held) == len(heads):
         return rows
     values = np.full((len(heads), rows.shape[1]), np.nan)

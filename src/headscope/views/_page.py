@@ -266,10 +266,13 @@ def later_stack(
         | {"later": True, "has": seen_names(layer, given[stack.name]), "visible": None}
         for layer in layers
     ]
-    axes, more = (LAYER, HEAD, QUERY, KEY), {"encoding": "sqrt", "split": True}
-    thumbs = described(f"thumbs/{stack.name}", axes, [*count, *sides], "uint8", **more)
+    # Of a text in groups a layer takes minutes: its heads are asked for one by one.
+    grouped = source_of(stack.layers[0]) is not None
+    (small, does), split = (("thumb", "kind"), 2) if grouped else (("thumbs", "kinds"), 1)
+    axes, more = (LAYER, HEAD, QUERY, KEY), {"encoding": "sqrt", "split": split}
+    thumbs = described(f"{small}/{stack.name}", axes, [*count, *sides], "uint8", **more)
     columns = [*count, len(COLUMNS)]
-    kinds = described(f"kinds/{stack.name}", KIND_AXES, columns, "float32", split=True)
+    kinds = described(f"{does}/{stack.name}", KIND_AXES, columns, "float32", split=split)
     return _described(stack, heads, made, thumbs=thumbs, kinds=kinds)
 
 

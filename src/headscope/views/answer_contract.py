@@ -48,10 +48,10 @@ class AnswerPicture(TypedDict):
     """What shares are of: attention, norms of contributions, or ALTI."""
     mean: str
     """The heads that shares are the mean of, in words."""
-    needs: str
-    """The verdict: none, parts, any, several, or empty."""
-    needed: list[int]
-    """Parts that it names."""
+    needs: list[str]
+    """Verdicts on the whole answer and on each word: none, parts, any, several, or empty."""
+    needed: list[list[int]]
+    """Parts that each of them names."""
     targets: list[int]
     """Parts that heads are ranked by, together: those needed, else the one looked at most."""
     gone: str

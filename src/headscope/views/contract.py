@@ -34,8 +34,10 @@ class PageArray(TypedDict):
     """
     most: NotRequired[float]
     """What the value is then multiplied by; 1 where it is absent."""
-    split: NotRequired[bool]
-    """True where each entry of the outermost axis is a chunk of its own: CHUNK/0, CHUNK/1 ..."""
+    split: NotRequired[int]
+    """How many outer axes have a chunk for each entry: CHUNK/0, CHUNK/1 ... of one, CHUNK/0/0 ...
+    of two.
+    """
 
 
 class PageTokens(TypedDict):

@@ -10,7 +10,7 @@ import { aligningHead, clearestHead } from "../kinds";
 import { WEIGHT_FACTS } from "../quantity";
 import { isOneText, keptHead } from "../selection";
 import type { Chosen, TokenState } from "./chosen";
-import type { asking } from "./loading";
+import type { asking, Loading } from "./loading";
 
 /** Which layer and heads are looked at, and what each head does. */
 export type Opened = ReturnType<typeof openedState>;
@@ -55,9 +55,11 @@ export function openedState(
     const pointed = view.value === "overview" ? peeked.value : null;
     return pointed ?? keptHead(selection.value, stack.value) ?? opening.value;
   });
+  // Where each head takes seconds, kinds come with thumbnails.
+  const isLater = computed(() => stack.value.thumbs.split === 2 && ofPieces.value?.stack !== stack.value);
   const stop = effect(() => {
     const wantedStack = stack.value;
-    if (loadedKinds.peek()?.stack === wantedStack) return;
+    if (loadedKinds.peek()?.stack === wantedStack || isLater.value) return;
     const first = wantedStack.layers.findIndex(({ layer }) => layer === selection.peek().layer);
     const current = () => stack.peek() === wantedStack;
     loadedKinds.value = null;
@@ -95,7 +97,7 @@ export function thumbnailState(
   { layerNumber }: Opened,
   { load }: ReturnType<typeof asking>,
   /** Those between pieces, and whether none is needed, as for a picture of the tray. */
-  { ofPieces, without }: { ofPieces: Signal<Thumbs | null>; without: boolean },
+  { loaded, ofPieces, without }: Pick<Loading, "loaded"> & { ofPieces: Signal<Thumbs | null>; without: boolean },
 ) {
   const ofWords = signal<Pooled | null>(null);
   const poolWords = pooledLoader(load, (pooled) => (ofWords.value = pooled));
@@ -104,10 +106,12 @@ export function thumbnailState(
     const { thumbs: array, query, key } = pieceStack.value;
     return array.shape[2] === query.labels.length && array.shape[3] === key.labels.length;
   });
+  // Where each of them takes seconds, the head that is shown goes first.
+  const isLater = computed(() => pieceStack.value.thumbs.split === 2 && loaded.value?.stack !== pieceStack.value);
   const stopPieces = effect(() => {
     const wanted = pieceStack.value;
     // A picture of the tray draws them only where they are all that is drawn of a long text.
-    if ((without && !wanted.sentences) || ofPieces.peek()?.stack === wanted) return;
+    if ((without && !wanted.sentences) || ofPieces.peek()?.stack === wanted || isLater.value) return;
     const first = wanted.layers.findIndex(({ layer }) => layer === layerNumber.peek());
     ofPieces.value = null;
     const current = () => pieceStack.peek() === wanted;
@@ -129,10 +133,11 @@ export function thumbnailState(
       if (everyPair.value) return { ...mergedValues(now, of, true), of: now.of };
       return ofWords.value && liftsOfHeads(ofWords.value.made, ofWords.value.shape, now.of);
     }),
-    /** Layers whose thumbnails are still to come. */
+    /** Layers, or heads of a text in groups, whose thumbnails are still to come. */
     thumbsLeft: computed(() => {
       if (merge.value && !everyPair.value) return ofWords.value?.left ?? 1;
-      return ofPieces.value?.left ?? pieceStack.value.layers.length;
+      const { layers, heads, thumbs } = pieceStack.value;
+      return ofPieces.value?.left ?? layers.length * (thumbs.split === 2 ? heads : 1);
     }),
     stop: () => batch(() => [stopPieces, stopWords].forEach((end) => void end())),
   };

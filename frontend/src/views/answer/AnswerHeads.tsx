@@ -23,10 +23,9 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
   const width = useWidth(root).value;
   const columns = data.columns || RANKED;
   const target = AND.format(data.targets.map((part) => data.parts[part].name));
-  const all = useMemo(() => [...data.words.keys()], [data]);
   const numbers = useMemo(
-    () => data.heads.map((_, at) => onTargets(data, partNumbers(data, all, at + 1))),
-    [data, all],
+    () => data.heads.map((_, at) => onTargets(data, partNumbers(data, data.every, at + 1))),
+    [data],
   );
   const on = (at: number) => (target ? ` ${shareText(numbers[at].looked)} on ${target}` : "");
   const tile = Math.max(8, Math.floor((width - 18) / columns) - 4);
@@ -35,7 +34,7 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
   const kinds = Object.entries(KIND_NAMES).filter(([kind]) => data.kinds.includes(kind));
   return (
     <section class="card" aria-label="Heads">
-      <h2>{data.needed.length > 0 ? "Which heads look at what it needed" : "Which heads look where"}</h2>
+      <h2>{data.needed[0].length > 0 ? "Which heads look at what it needed" : "Which heads look where"}</h2>
       <p class="fine">
         A tile is a head: rows the words, columns the parts.{" "}
         {target && `Framed: 30 % or more on ${target}${data.targets.length > 1 ? " together" : ""}.`}{" "}
@@ -93,15 +92,15 @@ function onTargets(data: AnswerData, numbers: readonly PartNumbers[]) {
 type CellsProps = { shown: Shown; head: number; kind: KindName; width: number };
 
 function Cells({ shown: { data, dark }, head, kind, width }: CellsProps) {
+  const parts = data.outer;
   const canvas = useRef<HTMLCanvasElement>(null);
-  const parts = useMemo(() => outermost(data.parts), [data]);
   const count = Math.min(ROWS, data.words.length);
   const height = Math.max(18, Math.min(48, 9 * count));
   useLayoutEffect(() => {
     const colors = Array.from({ length: 256 }, (_, byte) => rampCss(kindRamp(kind, dark), byte));
     const rows = Array.from({ length: count }, (_, row) => {
       const [from, to] = [row, row + 1].map((at) => Math.floor((at * data.words.length) / count));
-      return sharesOf(data, [...data.words.keys()].slice(from, to), head);
+      return sharesOf(data, data.every.slice(from, to), head);
     });
     // Paper at its end has no edge: the least is as visible as what is void.
     const color = (row: number, part: number) =>
@@ -109,11 +108,6 @@ function Cells({ shown: { data, dark }, head, kind, width }: CellsProps) {
     if (canvas.current) paintCells(canvas.current, { rows: count, columns: parts.length, width, height, color });
   }, [data, dark, head, kind, width, height, count, parts]);
   return <canvas class="block" ref={canvas} style={{ width: `${width}px`, height: `${height}px` }} />;
-}
-
-/** Parts that stand within no other. */
-function outermost(parts: readonly { level: number }[]): number[] {
-  return [...parts.keys()].filter((part) => parts[part].level === 0);
 }
 
 /** Height of a row of part x part with its name, and most rows that have one. */
@@ -125,7 +119,7 @@ export function Between({ shown: { data, dark } }: { shown: Shown }) {
   const box = useRef<HTMLDivElement>(null);
   const [read, setRead] = useState("");
   const width = useWidth(box).value;
-  const parts = useMemo(() => outermost(data.parts), [data]);
+  const parts = data.outer;
   const rows = useMemo(() => [...parts, data.parts.length], [data, parts]);
   const isNamed = rows.length <= NAMED;
   const height = isNamed ? rows.length * Math.max(11, Math.min(ROW, 420 / rows.length)) : width;

@@ -38,7 +38,7 @@ export function AnswerView({ picture, dark, children }: AnswerProps) {
   const [relative, setRelative] = useState(false);
   const word = chosen < data.words.length ? chosen : -1;
   const head = chosenHead <= data.heads.length ? chosenHead : 0;
-  const words = useMemo(() => (word < 0 ? [...data.words.keys()] : [word]), [data, word]);
+  const words = useMemo(() => (word < 0 ? data.every : [word]), [data, word]);
   const shown: Shown = { data, words, word, head, dark };
   const [first, ...more] = data.says;
   const named = (parts: readonly number[]) => parts.map((part) => data.parts[part].name);
@@ -49,7 +49,7 @@ export function AnswerView({ picture, dark, children }: AnswerProps) {
     <div class="answer" style={colors} data-answer-view>
       {children}
       <p class="answer-says">
-        <Marked text={first} names={named(data.needed)} mark="need" />{" "}
+        <Marked text={first} names={named(data.needed[0])} mark="need" />{" "}
         {more.map((text, at) => (
           <small key={text} class="muted">
             <Marked text={text} names={at > 0 ? [] : named(data.candidates)} mark="look" />{" "}
@@ -157,9 +157,9 @@ function Legend({ shown: { data, word, head } }: { shown: Shown }) {
       <span>{`${of}, ${heads}; ${exactly}`}</span>
       <span>
         <i class="answer-look" /> looked: share of {data.quantity} <s /> even share{" "}
-        <span hidden={!data.needs}>
+        <span hidden={!data.gone}>
           <i class="answer-need" /> needed: probability lost when it is {data.gone}
-          {data.needs === "any" && " (outline: it alone is enough)"}
+          {data.needs[word + 1] === "any" && " (outline: it alone is enough)"}
         </span>
       </span>
     </p>
@@ -178,6 +178,9 @@ function Parts({ shown, heat }: { shown: Shown; heat: (part: number) => Componen
   const drawn = { data, most, attention, top };
   const kept = answer.foremost(numbers, data.parts, PARTS);
   const rows = answer.folded(answer.inOrder(data.parts), (part) => kept.has(part) || open.has(`${part}`));
+  const outer = (part: number) => !answer.hasInner(data.parts, part);
+  const together = (of: readonly number[]) =>
+    answer.shareText(of.filter(outer).reduce((sum, part) => sum + numbers[part].looked, 0));
   const [start, template, self] = answer.sharesOf(data, words, head).slice(-3);
   return (
     <ol class="answer-parts">
@@ -200,7 +203,8 @@ function Parts({ shown, heat }: { shown: Shown; heat: (part: number) => Componen
         ) : (
           <li key={`folded ${of[0]}`}>
             <button class="answer-fold boxed muted" data-fold onClick={() => unfold(...of.map(String))}>
-              … {foldedText(of, data, (part) => (answer.hasInner(data.parts, part) ? 0 : numbers[part].looked))}
+              … {of.length} parts, {data.parts[of[0]].name} to {data.parts[of[of.length - 1]].name}: {together(of)}{" "}
+              together
             </button>
           </li>
         ),
@@ -212,11 +216,6 @@ function Parts({ shown, heat }: { shown: Shown; heat: (part: number) => Componen
       </li>
     </ol>
   );
-}
-
-function foldedText(of: readonly number[], { parts }: answer.AnswerData, looked: (part: number) => number): string {
-  const share = of.reduce((sum, part) => sum + looked(part), 0);
-  return `${of.length} parts, ${parts[of[0]].name} to ${parts[of[of.length - 1]].name}: ${answer.shareText(share)} together`;
 }
 
 /** What the rows of parts share. */
@@ -233,16 +232,11 @@ type PartProps = { drawn: Drawn; part: number; numbers: answer.PartNumbers; chil
 
 function Part({ drawn: { data, most }, part, numbers, children }: PartProps) {
   const { name, level, runs } = data.parts[part];
-  const { looked, due, lost, isEnough, told } = numbers;
+  const { looked, due, lost, isNeeded, isEnough, told } = numbers;
   const tokens = runs.reduce((sum, [first, stop]) => sum + stop - first, 0);
   const inner = level > 0 ? name.slice(name.lastIndexOf(", ") + 1).trim() : name;
   return (
-    <li
-      class="answer-part stack"
-      data-part={part}
-      data-needed={isEnough || lost >= 0.5 || undefined}
-      style={{ "--level": level }}
-    >
+    <li class="answer-part stack" data-part={part} data-needed={isNeeded || undefined} style={{ "--level": level }}>
       <div>
         <bdi>{inner}</bdi> <small class="muted block">{tokens} tokens</small>
       </div>

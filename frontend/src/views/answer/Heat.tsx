@@ -11,12 +11,13 @@ const [VEIL, BEND] = [0.72, 0.75];
 /** The pictures of a part under the attention of the chosen word; a cross on each patch that is left out. All words have one scale. */
 export function Heat({ shown, part, relative }: { shown: Shown; part: number; relative: boolean }) {
   const { data, word, head, dark } = shown;
-  const all = [...data.words.keys()];
   const isSigned = relative && word >= 0;
-  const mean = inkOf(data, all, head);
+  const mean = inkOf(data, data.every, head);
   const of = (words: readonly number[]) =>
     inkOf(data, words, head).map((value, key) => value - (isSigned ? mean[key] : 0));
-  const most = mostOf(data, word < 0 ? [mean] : all.map((at) => of([at])));
+  const keys = data.pictures.flatMap((picture) => picture.keys).filter((key) => !data.sinks.includes(key));
+  const rows = word < 0 ? [mean] : data.every.map((at) => of([at]));
+  const most = rows.reduce((top, row) => keys.reduce((high, key) => Math.max(high, Math.abs(row[key])), top), 1e-9);
   const values = word < 0 ? mean : of([word]);
   const theme = dark ? 1 : 0;
   const [above, below] = isSigned ? [POSITIVE[theme], NEGATIVE[theme]] : [LOOKED[theme], LOOKED[theme]];
@@ -37,12 +38,6 @@ export function Heat({ shown, part, relative }: { shown: Shown; part: number; re
       </div>
     </>
   );
-}
-
-/** The largest size of any heat on a patch that is not left out. */
-function mostOf({ pictures, sinks }: AnswerData, rows: readonly Float32Array[]): number {
-  const keys = pictures.flatMap((picture) => picture.keys).filter((key) => !sinks.includes(key));
-  return rows.reduce((most, row) => keys.reduce((high, key) => Math.max(high, Math.abs(row[key])), most), 1e-9);
 }
 
 type PatchesProps = { data: AnswerData; picture: AnswerPicture["pictures"][number]; pixel: (key: number) => number[] };

@@ -176,9 +176,10 @@ function matches({ stack }: Store, text: string): Place[] {
 
 /** What the reader waits for; shown only where it takes long enough to be noticed. */
 function Loading({ store }: { store: Store }) {
-  const { waiting, thumbsLeft, stack } = store;
-  const all = stack.value.layers.length;
-  const map = thumbsLeft.value > 0 && `map, ${all - thumbsLeft.value} of ${all} layers`;
+  const { waiting, thumbsLeft } = store;
+  const { layers, heads, thumbs } = store.stack.value;
+  const [all, what] = thumbs.split === 2 ? [layers.length * heads, "heads"] : [layers.length, "layers"];
+  const map = thumbsLeft.value > 0 && `map, ${all - thumbsLeft.value} of ${all} ${what}`;
   const words = [waiting.value, map].filter(Boolean).join(" · ");
   return (
     <div class="loading" role="status" data-loading={words || undefined}>
