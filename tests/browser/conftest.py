@@ -351,10 +351,11 @@ HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false"
       save_changes() { this.saved += 1; },
       on: (event, hear) => heard.set(event, (heard.get(event) ?? new Set()).add(hear)),
       off: (event, hear) => heard.get(event)?.delete(hear),
-      send({ id, name }) {
+      send({ id, path }) {
+        const name = decodeURIComponent(path.replace("chunk/", ""));
         this.asked.push(name);
         const bytes = Uint8Array.from(atob(chunks[name]), (sign) => sign.charCodeAt(0));
-        setTimeout(() => tell("msg:custom", { type: "chunk", id }, [new DataView(bytes.buffer)]));
+        setTimeout(() => tell("msg:custom", { type: "answer", id, status: 200, more: false }, [new DataView(bytes.buffer)]));
       },
     };
   });

@@ -394,20 +394,6 @@ def test_a_page_from_the_command_line_is_inert(open_file, hostile, tmp_path):
     assert view.page.evaluate(CENSUS).keys().isdisjoint(SMUGGLED)
 
 
-@pytest.mark.usefixtures("chromium_only")
-@pytest.mark.parametrize("view_name", ["head", "text", "neuron"])
-def test_a_picture_of_hostile_tokens_is_saved(view_name, page_and_twin):
-    """As XML, which may hold less than HTML."""
-    view, _ = page_and_twin
-    view.follow(view=view_name, query=0, key=3)
-    view.page.locator(f'[data-headscope][data-view="{view_name}"]').wait_for(state="attached")
-    view.more().page.locator("[data-figure-menu]").click()
-    with view.page.expect_download(timeout=20_000) as download:
-        view.page.locator('[data-figure="picture"]').click()
-    assert download.value.path().read_bytes().startswith(b"\x89PNG")
-    view.page.keyboard.press("Escape")
-
-
 def test_what_breaks_out_is_seen(browser, hostile, tmp_path):
     """Unescaped, the same strings run code, ask for files and add elements: the checks above can
     fail.

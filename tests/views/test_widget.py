@@ -1,6 +1,8 @@
 """The live widget without a browser: traitlets and messages."""
 
 import gzip
+import json
+from urllib.parse import quote
 
 import pytest
 
@@ -51,30 +53,29 @@ def test_only_header_selection_and_script_travel_at_first(shown):
 def test_a_chunk_comes_as_one_binary_buffer(shown, sent):
     widget = shown.widget()
     name = "weights/cross/2/3"
-    widget._handle_custom_msg({"type": "chunk", "id": "7", "name": name}, [])
+    widget._handle_custom_msg({"type": "ask", "id": "7", "path": f"chunk/{name}"}, [])
     ((content, buffers),) = sent
-    assert content == {"type": "chunk", "id": "7"}
+    assert content == {"type": "answer", "id": "7", "status": 200, "more": False}
     assert [gzip.decompress(buffer) for buffer in buffers] == [
         OnDemand(shown.record, shown.options).chunk(name)
     ]
 
 
-@pytest.mark.parametrize("name", ["weights/gone/0", None, 3, ["a"]])
+@pytest.mark.parametrize("name", ["weights/gone/0", "", "weights/cross/99"])
 def test_a_chunk_that_is_not_there_is_an_answer_too(name, shown, sent):
-    shown.widget()._handle_custom_msg({"type": "chunk", "id": "7", "name": name}, [])
+    shown.widget()._handle_custom_msg({"type": "ask", "id": "7", "path": f"chunk/{name}"}, [])
     ((content, buffers),) = sent
-    assert content["error"].startswith("This view holds no data")
-    assert not buffers
+    assert content["status"] == 400
+    assert buffers[0].startswith(b"This view holds no data")
 
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_a_figure_is_the_one_that_python_draws(kind, shown, sent):
     options = {"view": "matrix", "layer": 1, "head": 2}
-    shown.widget()._handle_custom_msg(
-        {"type": "figure", "id": "3", "kind": kind, "options": options}, []
-    )
+    path = f"figure/{kind}?options={quote(json.dumps(options))}"
+    shown.widget()._handle_custom_msg({"type": "ask", "id": "3", "path": path}, [])
     ((content, buffers),) = sent
-    assert content == {"type": "figure", "id": "3"}
+    assert (content["id"], content["status"]) == ("3", 200)
     assert gzip.decompress(buffers[0]) == hs.figure(shown.record, **options).to_bytes(kind)
 
 

@@ -4,7 +4,7 @@ import type { LiveFacts, LiveInput } from "../../types/live";
 import { mountChoice, mountFailure, mounting, mountMessage, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
 import { followHostTheme } from "../parts/theme";
 import { type Answered, type Asked, httpModel, type Model } from "../source/model";
-import { ModelError, PageError, takeToken, type WidgetModel } from "../source/source";
+import { kernelFetch, ModelError, PageError, takeToken, type WidgetModel } from "../source/source";
 import { readAsked, writeAsked } from "../state/changes";
 import { isSame, type Live, liveState } from "../state/live";
 import { pageSelection, readFragment, type Selection } from "../state/selection";
@@ -190,52 +190,3 @@ function withoutFiles({ input, changes }: Asked): Asked {
 }
 
 export default { render };
-
-/** What the kernel sends of an answer; its only buffer holds the next bytes. */
-type Part = { readonly type: "answer"; readonly id: string; readonly status: number; readonly more: boolean };
-
-interface Waiting {
-  begin(answer: Response): void;
-  stream: ReadableStreamDefaultController<Uint8Array<ArrayBuffer>>;
-  begun: boolean;
-  body: ReadableStream<Uint8Array<ArrayBuffer>>;
-}
-
-/** `fetch` for a widget: what a page asks its server, the kernel is asked in messages. */
-function kernelFetch(model: WidgetModel) {
-  const waiting = new Map<string, Waiting>();
-  const onMessage = (part: Part, buffers: readonly DataView<ArrayBuffer>[]) => {
-    const asked = part?.type === "answer" ? waiting.get(part.id) : undefined;
-    if (!asked) return;
-    const [{ buffer, byteOffset, byteLength }] = buffers;
-    if (byteLength > 0) asked.stream.enqueue(new Uint8Array(buffer, byteOffset, byteLength));
-    if (!part.more) {
-      asked.stream.close();
-      waiting.delete(part.id);
-    }
-    if (!asked.begun) asked.begin(new Response(asked.body, { status: part.status }));
-    asked.begun = true;
-  };
-  model.on("msg:custom", onMessage);
-  const ask = (address: string, { body, signal }: RequestInit = {}) =>
-    new Promise<Response>((begin, refuse) => {
-      // Several views of one model hear all answers, so an id must be nobody else's.
-      const id = `${Date.now()}-${Math.random()}`;
-      let controller: Waiting["stream"] | undefined;
-      const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-        start: (given) => (controller = given),
-      });
-      if (!controller) throw new PageError("This browser cannot read streams.");
-      const asked: Waiting = { begin, stream: controller, begun: false, body: stream };
-      waiting.set(id, asked);
-      signal?.addEventListener("abort", () => {
-        if (!waiting.delete(id)) return;
-        model.send({ type: "stop", id });
-        const ended = new DOMException("No longer wanted", "AbortError");
-        if (asked.begun) asked.stream.error(ended);
-        else refuse(ended);
-      });
-      model.send({ type: "ask", id, path: address, ...(body !== undefined && { body }) });
-    });
-  return { ask, close: () => model.off("msg:custom", onMessage) };
-}

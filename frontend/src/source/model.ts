@@ -85,8 +85,6 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       streamed<live.WrittenToken | live.AnswerEnd>(post("answer", { page, ...question }, signal)),
     matters: (question: Omit<live.MattersQuestion, "page">, signal: AbortSignal) =>
       streamed<live.MattersDone | live.MattersValues>(post("matters", { page, ...question }, signal)),
-    sketch: async (question: Omit<live.SketchQuestion, "page">, signal: AbortSignal): Promise<live.SketchAnswer> =>
-      (await post("sketch", { page, ...question }, signal)).json(),
     /** The mean maps of the heads over the texts of an atlas. */
     atlas: async (): Promise<live.LiveAtlas> => (await get(`${base}atlas.json`)).json(),
     /** What each layer would say. */

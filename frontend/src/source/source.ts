@@ -218,7 +218,7 @@ export function answering(send: Fetch): Fetch {
     try {
       response = await send(address, options);
     } catch (cause) {
-      if (options.signal?.aborted) throw cause;
+      if (options.signal?.aborted || cause instanceof PageError) throw cause;
       throw new PageError("The server does not answer: it has ended. Start `headscope serve` again.", { cause });
     }
     if (response.ok) return response;
@@ -248,51 +248,74 @@ export interface WidgetModel {
   send(content: unknown): void;
 }
 
-/** What Python answers to a question for a chunk or a figure; the bytes, gzipped, are the only buffer. */
-interface Answer {
-  readonly type: "chunk" | "figure";
-  readonly id: string;
-  /** Why there are no bytes. */
-  readonly error?: string;
-}
-
-type Waiting = { resolve(bytes: Uint8Array<ArrayBuffer>): void; reject(reason: PageError): void };
-
 /** A kernel that runs something else answers afterwards, so only one that is gone should be given up. */
 const PATIENCE = 60_000;
 
-/** The source of a live widget: the header is a traitlet, chunks come as binary messages from the kernel. */
+/** The source of a live widget: the header is a traitlet, all else is asked of the kernel, which answers packed. */
 export function widgetSource(model: WidgetModel, patience = PATIENCE): Source & { close(): void } {
   const header = model.get("_header") as Page;
   checkHeader(header);
-  const waiting = new Map<string, Waiting>();
-  const onMessage = (answer: Answer, buffers: readonly DataView<ArrayBuffer>[]) => {
-    const asked = answer?.type === "chunk" || answer?.type === "figure" ? waiting.get(answer.id) : undefined;
-    if (!asked) return;
-    waiting.delete(answer.id);
-    if (answer.error) asked.reject(new PageError(answer.error));
-    else asked.resolve(new Uint8Array(buffers[0].buffer, buffers[0].byteOffset, buffers[0].byteLength));
-  };
-  model.on("msg:custom", onMessage);
-  const ask = async (question: Readonly<Record<string, unknown>>) => {
-    // Several views of one model hear all answers, so an id must be nobody else's.
-    const id = `${Date.now()}-${Math.random()}`;
-    const packed = new Promise<Bytes>((resolve, reject) => {
-      waiting.set(id, { resolve, reject });
-      setTimeout(() => {
-        if (waiting.delete(id)) reject(new PageError("The notebook's kernel does not answer. Run the cell again."));
-      }, patience);
-      model.send({ ...question, id });
-    });
-    return gunzip(await packed);
-  };
+  const { ask, close } = kernelFetch(model, patience);
+  const { chunk, figure } = readingAt("", (path) => answering(ask)(path, {}));
   return {
     header,
-    chunk: (name) => ask({ type: "chunk", name }),
-    figure: (kind, options) => ask({ type: "figure", kind, options }),
-    close: () => model.off("msg:custom", onMessage),
+    chunk: async (name) => gunzip(await chunk(name)),
+    figure: async (kind, options) => gunzip(await figure(kind, options)),
+    close,
   };
 }
+
+/** What the kernel sends of an answer; its only buffer holds the next bytes. */
+type Part = { readonly type: "answer"; readonly id: string; readonly status: number; readonly more: boolean };
+
+interface Waiting {
+  begin(answer: Response): void;
+  stream: ReadableStreamDefaultController<Bytes>;
+  begun: boolean;
+  body: ReadableStream<Bytes>;
+}
+
+/** `fetch` for a widget: what a page asks its server, the kernel is asked in messages; for so many milliseconds. */
+export function kernelFetch(model: WidgetModel, patience?: number) {
+  const waiting = new Map<string, Waiting>();
+  const onMessage = (part: Part, buffers: readonly DataView<ArrayBuffer>[]) => {
+    const asked = part?.type === "answer" ? waiting.get(part.id) : undefined;
+    if (!asked) return;
+    const [{ buffer, byteOffset, byteLength }] = buffers;
+    if (byteLength > 0) asked.stream.enqueue(new Uint8Array(buffer, byteOffset, byteLength));
+    if (!part.more) {
+      asked.stream.close();
+      waiting.delete(part.id);
+    }
+    if (!asked.begun) asked.begin(new Response(asked.body, { status: part.status }));
+    asked.begun = true;
+  };
+  model.on("msg:custom", onMessage);
+  const ask: Fetch = (address, { body, signal } = {}) =>
+    new Promise<Response>((begin, refuse) => {
+      // Several views of one model hear all answers, so an id must be nobody else's.
+      const id = `${Date.now()}-${Math.random()}`;
+      let controller: Waiting["stream"] | undefined;
+      const stream = new ReadableStream<Bytes>({
+        start: (given) => (controller = given),
+      });
+      if (!controller) throw new PageError("This browser cannot read streams.");
+      const asked: Waiting = { begin, stream: controller, begun: false, body: stream };
+      waiting.set(id, asked);
+      if (patience !== undefined) setTimeout(() => waiting.delete(id) && refuse(GONE_KERNEL), patience);
+      signal?.addEventListener("abort", () => {
+        if (!waiting.delete(id)) return;
+        model.send({ type: "stop", id });
+        const ended = new DOMException("No longer wanted", "AbortError");
+        if (asked.begun) asked.stream.error(ended);
+        else refuse(ended);
+      });
+      model.send({ type: "ask", id, path: address, ...(body !== undefined && { body }) });
+    });
+  return { ask, close: () => model.off("msg:custom", onMessage) };
+}
+
+const GONE_KERNEL = new PageError("The notebook's kernel does not answer. Run the cell again.");
 
 const KEPT_AS = "headscope-token";
 

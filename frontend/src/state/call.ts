@@ -41,12 +41,12 @@ export interface FigureFacts {
   readonly several: boolean;
   /** Number of the first head that is shown. */
   readonly head: number;
-  /** The pair that is looked at, also where nothing is pinned. */
-  readonly pair: { readonly query: number; readonly key: number };
+  /** The query whose neurons are looked at. */
+  readonly query: number;
 }
 
 /** The options of Python's `figure` that draw what is seen; those that are as usual are left out. */
-export function figureOptions({ selection, dark, several, head, pair }: FigureFacts): FigureOptions {
+export function figureOptions({ selection, dark, several, head, query }: FigureFacts): FigureOptions {
   const { view, stack, layer, heads, quantity, filter, hide_special, sinks, words, tray } = selection;
   const [isTray, neurons, masked] = [view === "compare", view === "neuron", VIEWS_WITH.mask.includes(view)];
   const drawn = !isTray && view !== "overview";
@@ -55,7 +55,7 @@ export function figureOptions({ selection, dark, several, head, pair }: FigureFa
     // The overview frames the chosen heads.
     ...((drawn || (heads && !isTray)) && { layer }),
     ...(neurons ? { head } : !isTray && chosenHeads(heads)),
-    ...(drawn && tokensOf(selection, pair)),
+    ...(drawn && tokensOf(selection, query)),
     ...(words && !neurons && { words }),
     ...(drawn && !neurons && quantity !== "weight" && { quantity }),
     ...(masked && filter !== "all" && { filter }),
@@ -70,9 +70,9 @@ function chosenHeads(heads: Selection["heads"]): FigureOptions {
   return heads.length === 1 ? { head: heads[0] } : { heads };
 }
 
-function tokensOf({ view, query, key }: Selection, pair: FigureFacts["pair"]): FigureOptions {
+function tokensOf({ view, query, key }: Selection, neurons: number): FigureOptions {
   const [pinnedQuery, pinnedKey] = [query.slice(0, 1), key.slice(0, 1)];
-  if (view === "neuron") return { query: pair.query };
+  if (view === "neuron") return { query: neurons };
   if (view === "text") return pinnedQuery.length > 0 ? { query: pinnedQuery[0] } : one("key", pinnedKey);
   return view === "head" ? { ...one("query", pinnedQuery), ...one("key", pinnedKey) } : {};
 }

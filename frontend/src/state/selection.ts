@@ -278,7 +278,7 @@ export function readEntry(line: string, page: Page): Partial<Selection> | null {
   const entry: Record<string, unknown> = { ...LEFT_OUT, stack: of.stacks[0].name };
   for (const word of words) {
     const [name, text] = word.split("=");
-    const value = Object.hasOwn(LEFT_OUT, name) ? PARTS[name].read(decoded(text ?? "")) : undefined;
+    const value = Object.hasOwn(LEFT_OUT, name) ? readPart(name as Name, decoded(text ?? "")) : undefined;
     if (value !== undefined) entry[name] = value;
   }
   if (!values.VIEWS_WITH.picture.includes(entry.view as Selection["view"])) entry.view = "head";
@@ -305,54 +305,49 @@ export function movedTo(tray: readonly string[], from: number, to: number): read
 
 /** What stands behind the name of an option: no line has a space or a tilde of its own. */
 function written(name: Name, value: unknown): string {
-  return encodeURIComponent(PARTS[name].write(value)).replaceAll("%2C", ",").replaceAll("~", "%7E");
+  return encodeURIComponent(writePart(name, value)).replaceAll("%2C", ",").replaceAll("~", "%7E");
 }
 
 // A link keeps the parts of a selection that differ from the page's own, so that it opens the same picture.
 const VERSION = "2";
 
-/** How one part of a selection is written into a link and read back; reading gives undefined for nonsense. */
-type Part = { write(value: unknown): string; read(text: string): unknown };
-
-const FLAG: Part = {
-  write: (flag) => (flag ? "1" : "0"),
-  read: (text) => (text === "1" ? true : text === "0" ? false : undefined),
-};
-const LIST: Part = { write: String, read: readNumbers };
-const TEXT: Part = { write: String, read: String };
-const NAME: Part = { write: (name) => String(name ?? ""), read: (text) => text || null };
-
-/** Parts that their type does not say all of. */
-const SPECIAL: Readonly<Record<string, Part>> = {
-  heads: { write: (heads) => String(heads ?? "all"), read: (text) => (text === "all" ? null : readSome(text)) },
-  quantity: { write: String, read: (name) => (/^[a-z][a-z0-9-]*$/.test(name) ? name : undefined) },
-  zoom: { write: (zoom) => String(zoom ?? "all"), read: readZoom },
-  // No line has a semicolon or a tilde of its own: these need no escapes in an address.
-  tray: {
-    write: (tray) => (tray as string[]).join(";").replaceAll(" ", "~"),
-    read: (text) => (text ? text.replaceAll("~", " ").split(";") : []),
-  },
-};
-
 const KEYS = ["view", "stack", "layer", ...Object.keys(values.DEFAULTS)] as (keyof Selection)[];
 
-/** Each part of a selection as its type is written. */
-const PARTS = Object.fromEntries(KEYS.map((key) => [key, SPECIAL[key] ?? partOf(key)]));
+/** A part of a selection as a link holds it. */
+function writePart(key: keyof Selection, value: unknown): string {
+  // No line has a semicolon or a tilde of its own: these need no escapes in an address.
+  if (key === "tray") return (value as string[]).join(";").replaceAll(" ", "~");
+  if (typeof value === "boolean") return value ? "1" : "0";
+  return String(value ?? (key === "kind" ? "" : "all"));
+}
 
-function partOf(key: string): Part {
+/** The same read back; undefined for nonsense. */
+function readPart(key: keyof Selection, text: string): unknown {
   const usual = (values.DEFAULTS as Readonly<Record<string, unknown>>)[key];
   const words = (values.CHOICES as Readonly<Record<string, readonly string[]>>)[key];
-  if (words) return oneOf(words, usual);
-  if (typeof usual === "boolean") return FLAG;
-  if (Array.isArray(usual)) return LIST;
-  if ((values.NUMBERS as readonly string[]).includes(key)) return oneNumber(usual);
-  return usual === null ? NAME : TEXT;
+  if (words) return words.find((word) => word === text) ?? (usual === null ? null : undefined);
+  if (key === "tray") return text ? text.replaceAll("~", " ").split(";") : [];
+  if (key === "quantity") return /^[a-z][a-z0-9-]*$/.test(text) ? text : undefined;
+  if (typeof usual === "boolean") return ["0", "1"].includes(text) ? text === "1" : undefined;
+  return key === "stack" || typeof usual === "string" ? text : readNumbers(key, text);
+}
+
+const NUMBERS = /^(\d+(\.\d+)?(,\d+(\.\d+)?)*)?$/;
+
+function readNumbers(key: string, text: string): number | readonly number[] | null | undefined {
+  if (text === "all" && (key === "heads" || key === "zoom")) return null;
+  const numbers = text ? text.split(",").map(Number) : [];
+  // A zoom is the first query, the first key and how many keys are seen.
+  const fits = { heads: numbers.length > 0, zoom: numbers.length === 3 && numbers[2] > 0, layer: numbers.length === 1 };
+  const whole = key === "zoom" || numbers.every(Number.isInteger);
+  if (!NUMBERS.test(text) || !whole || fits[key as "heads"] === false) return undefined;
+  return key === "layer" ? numbers[0] : numbers;
 }
 
 /** The fragment of a link, without "#"; empty where nothing differs from the defaults. */
 export function writeFragment(selection: Selection, defaults: Selection): string {
-  const written = KEYS.map((key) => [key, PARTS[key].write(selection[key])] as const);
-  const changed = written.filter(([key, text]) => text !== PARTS[key].write(defaults[key]));
+  const written = KEYS.map((key) => [key, writePart(key, selection[key])] as const);
+  const changed = written.filter(([key, text]) => text !== writePart(key, defaults[key]));
   if (changed.length === 0) return "";
   return [`v=${VERSION}`, ...changed.map(([key, text]) => `${key}=${encode(text)}`)].join("&");
 }
@@ -364,7 +359,7 @@ export function readFragment(fragment: string, defaults: Selection): Selection {
   const moved = values.MOVED_VIEWS[given.get("view") ?? ""];
   const read = KEYS.flatMap((key) => {
     const text = given.get(key);
-    const value = text === null ? undefined : PARTS[key].read(text);
+    const value = text === null ? undefined : readPart(key, text);
     return value === undefined ? [] : [[key, value] as const];
   });
   return { ...defaults, ...Object.fromEntries(read), ...moved };
@@ -372,39 +367,4 @@ export function readFragment(fragment: string, defaults: Selection): Selection {
 
 function encode(text: string): string {
   return encodeURIComponent(text).replaceAll("%2C", ",").replaceAll("%3B", ";").replaceAll("%3D", "=");
-}
-
-/** One of some words; where none is the default, it is what any other text is. */
-function oneOf(words: readonly string[], usual: unknown): Part {
-  return { ...NAME, read: (text) => words.find((word) => word === text) ?? (usual === null ? null : undefined) };
-}
-
-/** A whole number; where none is the default, it is written as "auto". */
-function oneNumber(usual: unknown): Part {
-  return {
-    write: (number) => String(number ?? "auto"),
-    read: (text) => (text === "auto" && usual === null ? null : readNumber(text)),
-  };
-}
-
-function readNumber(text: string): number | undefined {
-  return /^\d+$/.test(text) ? Number(text) : undefined;
-}
-
-function readNumbers(text: string): number[] | undefined {
-  if (text === "") return [];
-  return /^\d+(,\d+)*$/.test(text) ? text.split(",").map(Number) : undefined;
-}
-
-/** First query, first key and how many keys are seen; null for all of the matrix. */
-function readZoom(text: string): Selection["zoom"] | undefined {
-  if (text === "all") return null;
-  const numbers = text.split(",").map(Number);
-  const fit =
-    numbers.length === 3 && numbers[2] > 0 && numbers.every((number) => number >= 0 && Number.isFinite(number));
-  return fit ? numbers : undefined;
-}
-
-function readSome(text: string): number[] | undefined {
-  return text === "" ? undefined : readNumbers(text);
 }

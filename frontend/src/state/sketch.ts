@@ -53,35 +53,36 @@ function filled(board: Drawing): number[] {
   return board.map((value) => (most > 0 ? value / most : 0));
 }
 
-/** The drawing as rows. */
-export function rowsOf(board: Drawing): number[][] {
-  return Array.from({ length: BOARD }, (_, row) => board.slice(row * BOARD, (row + 1) * BOARD));
-}
-
 /** The row of a mean map that a row of the board stands for: so many of the first and of the last tokens of a text. */
 export function boardRow(row: number, side: number): number {
   return row < BOARD / 2 ? row : 2 * side - BOARD + row;
 }
 
-/** The weights of a mean map, of which a byte holds the root, at the cells of a board. */
-function meanWeights(maps: Uint8Array, side: number, head: number): number[] {
+/** The mean maps of heads as drawings; a byte of a map holds the root of a weight. */
+export function meanBoards(maps: Uint8Array, side: number): Drawing[] {
   const width = 2 * side;
-  return emptyBoard().map((_, cell) => {
-    const row = boardRow(Math.floor(cell / BOARD), side);
-    const column = boardRow(cell % BOARD, side);
-    return WEIGHT[maps[head * width * width + row * width + column]];
-  });
+  const place = (at: number) => boardRow(at, side);
+  return Array.from({ length: maps.length / width ** 2 }, (_, head) =>
+    filled(
+      emptyBoard().map((_, cell) => {
+        const row = head * width + place(Math.floor(cell / BOARD));
+        return WEIGHT[maps[row * width + place(cell % BOARD)]];
+      }),
+    ),
+  );
 }
 
-/** The mean map of a head as a drawing. */
-export function meanBoard(maps: Uint8Array, side: number, head: number): number[] {
-  return filled(meanWeights(maps, side, head));
+/** Heads as drawings. */
+export interface Sketched {
+  readonly heads: readonly (readonly [layer: number, head: number])[];
+  readonly boards: readonly Drawing[];
 }
 
-/** How much the mean map of each head looks like a drawing: the correlation over the cells of the board. */
-export function likeness(board: Drawing, maps: Uint8Array, side: number): number[] {
-  const heads = maps.length / (2 * side) ** 2;
-  return Array.from({ length: heads }, (_, head) => correlation(board, meanWeights(maps, side, head)));
+/** Heads by how much they look like a drawing: the correlation over its cells. */
+export function likest(board: Drawing, { heads, boards }: Sketched) {
+  if (!isDrawn(board)) return [];
+  const all = heads.map(([layer, head], at) => ({ layer, head, at, likeness: correlation(board, boards[at]) }));
+  return all.sort((one, other) => other.likeness - one.likeness || one.at - other.at);
 }
 
 function correlation(one: Drawing, other: Drawing): number {

@@ -50,17 +50,19 @@ class FakeModel implements WidgetModel {
   get listeners() {
     return [...this.#heard.values()].reduce((count, heard) => count + heard.size, 0);
   }
-  async send({ id, name }: { id: string; name: string }) {
+  async send({ id, path }: { id: string; path: string }) {
+    const name = path.replace("chunk/", "");
     this.asked.push(name);
     const bytes = chunks.get(name);
     if (!this.answering) return;
-    if (!bytes) return this.tell("msg:custom", { type: "chunk", id, error: `This view holds no data “${name}”.` }, []);
+    const packed = bytes ? await gzip(bytes) : new TextEncoder().encode(`This view holds no data “${name}”.`);
     // As in a notebook, the bytes are a part of a larger message.
-    const packed = await gzip(bytes);
     const whole = new Uint8Array(packed.length + 7);
     whole.set(packed, 5);
-    this.tell("msg:custom", { type: "chunk", id: "another", error: "not for us" }, []);
-    this.tell("msg:custom", { type: "chunk", id }, [new DataView(whole.buffer, 5, packed.length)]);
+    const buffers = [new DataView(whole.buffer, 5, packed.length)];
+    const answer = { type: "answer", status: bytes ? 200 : 400, more: false };
+    this.tell("msg:custom", { ...answer, id: "another", status: 400 }, buffers);
+    this.tell("msg:custom", { ...answer, id }, buffers);
   }
 }
 

@@ -11,7 +11,7 @@ function facts(change: Partial<Selection> = {}, more: Partial<FigureFacts> = {})
     dark: false,
     several: false,
     head: 2,
-    pair: { query: 4, key: 6 },
+    query: 4,
     ...more,
   };
 }

@@ -20,7 +20,6 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
 - ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.
-- ``POST /sketch`` with `SketchQuestion`: `SketchAnswer`.
 - ``GET /atlas.json``: `LiveAtlas`, where the server was given an atlas.
 
 What goes wrong is `LiveError`: 400 what was asked for cannot be, 403 not our page, 409 a newer

@@ -1,4 +1,4 @@
-"""Answers of a live model besides its attention: pictures, two records compared, a drawing."""
+"""Answers of a live model besides its attention: pictures, two records compared."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
-from jaxtyping import Float
 
 from headscope.answering import Answer, answer, parse_choice
 from headscope.capturing import ParsedInput, check_text
 from headscope.capturing.many import bytes_of
 from headscope.comparison import Comparison, compare
-from headscope.errors import CaptureError, RecordError, TextError
+from headscope.errors import CaptureError, TextError
 from headscope.live._model import Asked, KeptRecord, KeptRecords, LiveModel
 from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
-from headscope.live.contract import AnswerEnd, SketchAnswer, SketchedHead
-from headscope.record import Record
+from headscope.live.contract import AnswerEnd
 from headscope.views import view
 from headscope.views.answers import PageAnswers
 
@@ -189,70 +186,3 @@ def partners_of(comparison: Comparison) -> Partners:
         if stack.candidates > 1:
             partners[name] = rows
     return partners
-
-
-MOST_CELLS = 2**12
-"""Of a drawing: 64 x 64, which a request has room for."""
-
-
-def sketched(record: Record, given: Mapping[str, Any]) -> SketchAnswer:
-    """The heads of a stack, the likest first.
-
-    ``cos(D, A) = sum(D A) / (|D| |A|)`` over all queries and keys, where D is the drawing, laid
-    over the map and stretched to its size, and only where a query may look. Source: ours; of maps
-    that are painted as patterns over many texts see `headscope.patterns.painted`.
-
-    Args:
-        record: whose heads.
-        given: a request with ``stack`` and ``matrix``.
-
-    Raises:
-        RecordError: a stack that there is not, or what is no drawing.
-    """
-    name = given.get("stack")
-    if not isinstance(name, str) or name not in record.stacks:
-        raise RecordError(f"stack is one of {', '.join(record.stacks)}, not {repr(name)[:40]}")
-    drawing = _drawing(given.get("matrix"))
-    heads: list[SketchedHead] = []
-    for layer in record[name]:
-        wanted = stretched(drawing, layer.size)
-        if not layer.visible.is_full:
-            wanted = np.where(layer.visible.dense(slice(0, layer.size[0])), wanted, 0.0)
-        for head in layer.head_numbers:
-            value = round(_similarity(wanted, layer.weights_of(head)), 6)
-            heads.append({"layer": layer.layer, "head": int(head), "likeness": value})
-    heads.sort(key=lambda each: -each["likeness"])
-    return {"heads": heads}
-
-
-def stretched(
-    drawing: Float[np.ndarray, "row column"], size: tuple[int, int]
-) -> Float[np.ndarray, "query key"]:
-    """A drawing at the size of a map, each cell of the map with the part that lies over it."""
-    rows, columns = (
-        np.arange(count) * of // count for count, of in zip(size, drawing.shape, strict=True)
-    )
-    return drawing[rows][:, columns]
-
-
-def _similarity(wanted: np.ndarray, weights: np.ndarray) -> float:
-    lengths = np.linalg.norm(wanted) * np.linalg.norm(weights)
-    # Nothing of the drawing may lie where a query may look.
-    return float((wanted * weights).sum() / lengths) if lengths > 0 else 0.0
-
-
-def _drawing(given: Any) -> Float[np.ndarray, "row column"]:
-    rows = given if isinstance(given, list) else []
-    even = all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows)
-    if not rows or not even or not rows[0] or len(rows) * len(rows[0]) > MOST_CELLS:
-        raise RecordError(f"matrix is a list of equal rows, of at most {MOST_CELLS} cells")
-    if not all(_is_cell(cell) for row in rows for cell in row):
-        raise RecordError("matrix holds numbers from 0 to 1")
-    drawing = np.array(rows, np.float64)
-    if not drawing.any():
-        raise RecordError("Nothing is drawn; draw where heads should look")
-    return drawing
-
-
-def _is_cell(given: Any) -> bool:
-    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given <= 1

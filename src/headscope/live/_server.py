@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
-from headscope.live._answering import Partners, answer_question, compared, parse_answer, sketched
+from headscope.live._answering import Partners, answer_question, compared, parse_answer
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, live_atlas, loading_facts
 from headscope.live._lens import lens_of, matters, parse_lens, parse_matters
@@ -110,7 +110,6 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         "lens": answers.lens,
         "answer": answers.lines(parse_answer, answer_question),
         "matters": answers.lines(parse_matters, matters),
-        "sketch": answers.sketch,
     }
     routes = [
         Route("/model.json", lambda request: JSONResponse(dict(host.facts))),
@@ -199,11 +198,6 @@ class _LiveAnswers:
         live = self._live()
         run = partial(lens_of, live, parse_lens(live, given))
         return JSONResponse(await self._queue.run(_page_of(given), request.receive, run))
-
-    async def sketch(self, request: Request, given: Any) -> Response:
-        """Heads like a drawing: see `headscope.live.contract.SketchQuestion`."""
-        record = self._kept(given.get("id")).record
-        return JSONResponse(await anyio.to_thread.run_sync(sketched, record, given))
 
     def atlas(self, _request: Request) -> Response:
         """Mean maps of all heads: see `headscope.live.contract.LiveAtlas`."""

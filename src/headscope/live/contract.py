@@ -386,33 +386,6 @@ class MattersValues(TypedDict):
     """What the effects are, in words."""
 
 
-class SketchQuestion(TypedDict):
-    """``POST /sketch``: which heads look like this on the text of a record."""
-
-    page: str
-    id: str
-    stack: str
-    matrix: list[list[float]]
-    """What was drawn, rows of queries and columns of keys, from 0 to 1; of any size, laid over the
-    map.
-    """
-
-
-class SketchedHead(TypedDict):
-    """A head and how much it looks like the drawing."""
-
-    layer: int
-    head: int
-    likeness: float
-    """Cosine of drawing and weights, 0 to 1."""
-
-
-class SketchAnswer(TypedDict):
-    """Heads, the likest first."""
-
-    heads: list[SketchedHead]
-
-
 class LiveAtlas(TypedDict):
     """``GET /atlas.json``: the mean attention of every head over the texts of an atlas, which the
     page compares with a drawing.
@@ -452,6 +425,4 @@ class LiveMessages(TypedDict):
     answering: WrittenToken | AnswerEnd | LiveError
     matters: MattersQuestion
     mattering: MattersDone | MattersValues | LiveError
-    sketch: SketchQuestion
-    sketched: SketchAnswer
     atlas: LiveAtlas

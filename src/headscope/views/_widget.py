@@ -4,7 +4,9 @@ request.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Unpack
+from urllib.parse import unquote, urlsplit
 
 import traitlets
 
@@ -66,22 +68,24 @@ class ViewWidget(AnyWidget):
         return dict(changed_selection(self._given.header, first, proposal["value"]))
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
-        """Send the bytes of the chunk, or of the figure, that the view asks for."""
-        if not isinstance(content, dict) or content.get("type") not in ("chunk", "figure"):
+        """Send the bytes of the chunk, or of the figure, whose path the view asks for."""
+        if not isinstance(content, dict) or content.get("type") != "ask":
             return
-        answer = {"type": content["type"], "id": content.get("id")}
+        answer = {"type": "answer", "id": content.get("id"), "status": 200, "more": False}
         try:
-            data = self._data(content)
+            data = self._data(str(content.get("path")))
         except HeadscopeError as error:
-            self.send(answer | {"error": str(error)})
+            self.send(answer | {"status": 400}, buffers=[str(error).encode()])
             return
         self.send(answer, buffers=[_html.packed(data)])
 
-    def _data(self, content: dict[str, Any]) -> bytes:
-        if content["type"] == "figure":
-            kind, options = str(content.get("kind")), content.get("options")
-            return figure_file(self._shown.record, kind, options, self._shown.options)
-        data = self._given.chunk(str(content.get("name")))
+    def _data(self, path: str) -> bytes:
+        where = urlsplit(path)
+        kind, _, name = unquote(where.path).partition("/")
+        if kind == "figure":
+            options = json.loads(unquote(where.query).removeprefix("options="))
+            return figure_file(self._shown.record, name, options, self._shown.options)
+        data = self._given.chunk(name)
         if data is None:
-            raise PageError(f"This view holds no data {content.get('name')!r}. Run the cell again.")
+            raise PageError(f"This view holds no data {name!r}. Run the cell again.")
         return data

@@ -4,14 +4,14 @@ import { walkTiles } from "../../parts/controls";
 import { Clauses } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { atlasClauses, findAddress, type Hit, hitsOf, rowsOf, type Side, shortShare } from "../../state/atlas";
-import { emptyBoard, isDrawn, likeness } from "../../state/sketch";
+import { type Drawing, emptyBoard, isDrawn, likest, meanBoards } from "../../state/sketch";
 import { counted } from "../../state/words";
 import { type AtlasView, HeadGrid, LabelChip, Tile } from "./parts";
 
 /** The map of all heads, found by a word or by a drawing. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {
   const { index } = view;
-  const [board, setBoard] = useState(emptyBoard);
+  const [board, setBoard] = useState<Drawing>(emptyBoard);
   const drawn = isDrawn(board);
   const order = useMemo(
     () => (drawn ? byLikeness(view, board) : hitsOf(index, find)),
@@ -78,9 +78,10 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
   );
 }
 
-function byLikeness({ maps, index }: AtlasView, board: readonly number[]): Hit[] {
-  const hits = likeness(board, maps, index.side).map((value, at) => ({ at, value, why: shortShare(value) }));
-  return hits.sort((one, other) => other.value - one.value || one.at - other.at);
+function byLikeness({ maps, index }: AtlasView, board: Drawing): Hit[] {
+  const heads = index.heads.map(({ layer, head }) => [layer, head] as const);
+  const likeness = likest(board, { heads, boards: meanBoards(maps, index.side) });
+  return likeness.map(({ at, likeness: value }) => ({ at, value, why: shortShare(value) }));
 }
 
 function found(hits: readonly Hit[], find: string, drawn: boolean): string {

@@ -1,14 +1,15 @@
-import { useSignal } from "@preact/signals";
-import { useEffect, useMemo } from "preact/hooks";
+import { useComputed, useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
 import type { LivePlace, MattersValues } from "../../../types/live";
 import { type Ramp, rampColor, rampCss, signedByte, signedRamp } from "../../draw/color";
 import { Check, Choice, Segmented, walkTiles } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
+import { fromBase64, messageOf } from "../../source/source";
 import { distance } from "../../state/evidence";
-import { type MattersTo, sketchState } from "../../state/ranking";
+import type { MattersTo } from "../../state/ranking";
 import { openHead } from "../../state/selection";
-import { boardOf } from "../../state/sketch";
+import { boardOf, type Drawing, emptyBoard, likest, meanBoards, type Sketched } from "../../state/sketch";
 import type { Store } from "../../state/store";
 import { chance, counted, percent, quoted, readable, shortWeight } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
@@ -243,25 +244,25 @@ export function RankedHeads({ store, name, label, heads }: RankedHeadsProps) {
 
 /** A blank map to draw a pattern on, and the heads that look most like it: on this text, or over those of an atlas. */
 export function Sketch({ live, store }: LiveParts) {
-  const state = useMemo(() => sketchState(live), [live]);
-  const { name } = store.pieceStack.value;
-  const answer = live.answer.value;
-  // Another text has other weights.
-  useEffect(() => {
-    if (answer) state.rank(name);
-  }, [answer, state, name]);
-  const over = state.over.value;
-  const fromHead = () => {
-    const head = store.head.value;
-    if (over === "atlas") return void state.drawHead(store.layerNumber.value, head, name);
-    const { weights } = store.shown.value ?? {};
-    if (!weights) return;
-    state.draw(
-      boardOf((query, key) => weights.row(head, query)[key], weights.queries, weights.keys),
-      name,
-    );
-  };
+  const [board, over, problem] = [useSignal<Drawing>(emptyBoard()), useSignal("text"), useSignal("")];
+  const ofAtlas = useSignal<(Sketched & { readonly stack: string }) | null>(null);
   const { atlas } = live.facts;
+  const isAtlas = over.value === "atlas";
+  useEffect(() => {
+    if (!isAtlas || ofAtlas.peek()) return;
+    live.model.atlas().then(
+      (read) => (ofAtlas.value = { ...read, boards: meanBoards(fromBase64(read.mean_maps), read.side) }),
+      (error) => (problem.value = messageOf(error)),
+    );
+  }, [isAtlas, live, ofAtlas, problem]);
+  const shown = useComputed(() => (over.value === "atlas" ? ofAtlas.value : sketchedOf(store)));
+  const others = isAtlas && ofAtlas.value && ofAtlas.value.stack !== store.pieceStack.value.name;
+  const heads = shown.value && !others ? likest(board.value, shown.value) : [];
+  const fromHead = () => {
+    const [layer, head] = [store.layerNumber.value, store.stack.value.head_numbers[store.head.value]];
+    const at = shown.value?.heads.findIndex((of) => of[0] === layer && of[1] === head) ?? -1;
+    board.value = shown.value?.boards[at] ?? board.value;
+  };
   return (
     <div class="live-sketch stack top">
       <div class="live-legend row wrap">
@@ -270,18 +271,20 @@ export function Sketch({ live, store }: LiveParts) {
             label="Heads are ranked on"
             options={["text", "atlas"]}
             labels={{ text: "this text", atlas: `the atlas (${counted(atlas, "text")})` }}
-            chosen={over}
-            onChoose={(chosen) => state.choose(chosen as typeof over, name)}
+            chosen={over.value}
+            onChoose={(chosen) => ([over.value, problem.value] = [chosen, ""])}
           />
         )}
         <span>
-          {over === "atlas"
-            ? "Draw where tokens look: rows look, columns are looked at, the first six and the last six tokens of a text. Heads by the correlation with their mean map."
-            : "Draw where tokens look: rows look, columns are looked at. Heads by the cosine with their weights."}
+          Draw where tokens look: rows look, columns are looked at
+          {isAtlas && ", the first six and the last six tokens of a text"}. Heads by the correlation with{" "}
+          {isAtlas ? "their mean map" : "how often the even share they give"}.
         </span>
-        <small role="alert">{state.problem.value}</small>
+        <small role="alert">
+          {others ? `The atlas has the heads of the stack ${ofAtlas.value?.stack} alone.` : problem.value}
+        </small>
       </div>
-      <SketchBoard board={state.board.value} ends={over === "atlas"} onDraw={(board) => state.draw(board, name)}>
+      <SketchBoard board={board.value} ends={isAtlas} onDraw={(drawn) => (board.value = drawn)}>
         <button class="quiet muted" data-stamp-head onClick={fromHead}>
           as the shown head
         </button>
@@ -290,7 +293,7 @@ export function Sketch({ live, store }: LiveParts) {
         store={store}
         name="sketched"
         label="Heads, the likest first"
-        heads={state.heads.value.map(({ layer, head, likeness }) => ({
+        heads={heads.map(({ layer, head, likeness }) => ({
           layer,
           head,
           part: Math.max(0, likeness),
@@ -299,4 +302,16 @@ export function Sketch({ live, store }: LiveParts) {
       />
     </div>
   );
+}
+
+/** The small pictures of all heads as drawings. */
+function sketchedOf({ thumbs, stack }: Store): Sketched | null {
+  const [of, { layers, head_numbers: numbers }] = [thumbs.value, stack.value];
+  if (!of) return null;
+  const heads = layers.flatMap(({ layer }) => numbers.map((head) => [layer, head] as const));
+  const boards = heads.map((_, at) => {
+    const rows = Array.from({ length: of.queries }, (_, query) => of.row(at, query));
+    return boardOf((query, key) => rows[query][key], of.queries, of.keys);
+  });
+  return { heads, boards };
 }

@@ -6,7 +6,7 @@ import type { PageTokens } from "../../../types/page";
 import { type Answered, GONE } from "../../source/model";
 import { ModelError } from "../../source/source";
 import { type Live, newestQuestion } from "../../state/live";
-import type { Selection } from "../../state/selection";
+import { follower, type Selection } from "../../state/selection";
 import { headLine, replaceRecord } from "../../state/store";
 import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
@@ -57,7 +57,10 @@ export function TwoTexts({ live, store }: LiveParts) {
 /** Both texts with what differs marked, or both models, and what each says. */
 function Both({ pair: { first, second, both, models }, live, store }: LiveParts & { pair: Pair }) {
   const tokens = [first, second].map(({ source }) => source.header.stacks[0].query);
-  const edit = models ? { first: [], second: [] } : editOf(tokens[0], tokens[1]);
+  const edited = (at: number) => {
+    const [own, other] = [tokens[at].pieces, tokens[1 - at].pieces];
+    return models ? [] : [...own.keys()].filter((token) => follower(own, other)(token).length === 0);
+  };
   const places = new Set(store.selection.value.tray.map((line) => line.split(" ")[0]));
   const beside = [...places].map((place) => partnerWords(both, store.pieceStack.value.name, place)).filter(Boolean);
   const names = models ? [live.facts.name, live.facts.beside] : ["A", "B"];
@@ -67,7 +70,7 @@ function Both({ pair: { first, second, both, models }, live, store }: LiveParts 
         {[first, second].map(({ opening }, at) => (
           <div key={at} data-both={at}>
             <p dir="auto">
-              <small>{names[at]}</small> <Marked tokens={tokens[at]} marked={at === 0 ? edit.first : edit.second} />
+              <small>{names[at]}</small> <Marked tokens={tokens[at]} marked={edited(at)} />
             </p>
             <p class="live-note muted">{said(opening.output)}</p>
           </div>
@@ -102,37 +105,6 @@ function said(output: LiveOutput | null): string {
 
 /** What the page of a comparison calls the weights of its first record. */
 const OF_A = "other";
-
-/** Which tokens of two texts the other has not: as few as can be. */
-export function editOf({ pieces: first }: PageTokens, { pieces: second }: PageTokens) {
-  const common = commonTokens(first, second);
-  const edit = { first: [] as number[], second: [] as number[] };
-  let [a, b] = [0, 0];
-  while (a < first.length && b < second.length) {
-    if (first[a] === second[b]) {
-      a++;
-      b++;
-    } else if (common(a + 1, b) >= common(a, b + 1)) edit.first.push(a++);
-    else edit.second.push(b++);
-  }
-  while (a < first.length) edit.first.push(a++);
-  while (b < second.length) edit.second.push(b++);
-  return edit;
-}
-
-/** How many tokens two texts have in common, in order, from a place of each on: the longest common subsequence. */
-function commonTokens(first: readonly string[], second: readonly string[]): (a: number, b: number) => number {
-  const width = second.length + 1;
-  const counts = new Uint16Array((first.length + 1) * width);
-  for (let a = first.length - 1; a >= 0; a--) {
-    for (let b = second.length - 1; b >= 0; b--) {
-      const [below, beside] = [counts[(a + 1) * width + b], counts[a * width + b + 1]];
-      const both = counts[(a + 1) * width + b + 1] + 1;
-      counts[a * width + b] = first[a] === second[b] ? both : Math.max(below, beside);
-    }
-  }
-  return (a, b) => counts[a * width + b];
-}
 
 /** One head of the first record, the head that stands beside it, and how they differ: three pictures on one selection. */
 export function sideBySide(line: string, now: Selection): Selection {

@@ -3,7 +3,7 @@ import { useComputed, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../../contract/values";
 import { signedRamp } from "../../draw/color";
-import { added, biasAt, carried, ranked, scoreByDistance } from "../../draw/scores";
+import { added, biasAt, carried, ranked } from "../../draw/scores";
 import { largest } from "../../draw/values";
 import { Choice, OptionChoice } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
@@ -185,7 +185,6 @@ function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
         The first 4 of {table.features} neurons carry {percent(shares[3] ?? 1)} of all that is added to this score, 80 %
         needs {countFor(0.8, shares)}; neurons stand in this order
       </p>
-      {shown.layer.rotary && shown.scores && <ByDistance store={store} table={table} at={key} />}
     </section>
   );
 }
@@ -238,33 +237,4 @@ function formula(store: Store, table: NeuronTable, key: number): string {
     `weight ${shortWeight(table.weights[key])}`,
   ];
   return steps.join(" → ");
-}
-
-const CHART = { width: 480, height: 90 };
-const FARTHEST = 64;
-
-/** The score of this pair at other distances, for models that turn queries and keys by their position. */
-function ByDistance({ store, table, at }: { store: Store; table: NeuronTable; at: number }) {
-  const parts = store.shown.value?.scores;
-  const rotary = store.shown.value?.layer.rotary;
-  if (!parts || !rotary) return null;
-  const distances = Array.from({ length: FARTHEST + 1 }, (_, distance) => distance);
-  const scores = scoreByDistance(parts, rotary, table.head, [table.query, at], distances);
-  const [low, high] = [Math.min(...scores), Math.max(...scores)];
-  const x = (distance: number) => (distance / FARTHEST) * CHART.width;
-  const y = (score: number) => CHART.height - 4 - ((score - low) / (high - low || 1)) * (CHART.height - 8);
-  const path = distances.map((distance) => `${x(distance).toFixed(1)},${y(scores[distance]).toFixed(1)}`).join(" ");
-  const now = table.query - at;
-  return (
-    <figure class="by-distance" data-by-distance>
-      <figcaption class="view-note muted">
-        score of this pair if they stood 0 to {FARTHEST} tokens apart (now {now}): {signedNumber(low)} to{" "}
-        {signedNumber(high)}
-      </figcaption>
-      <svg viewBox={`0 0 ${CHART.width} ${CHART.height}`} aria-hidden="true">
-        <polyline points={path} />
-        {now >= 0 && now <= FARTHEST && <circle cx={x(now)} cy={y(scores[now])} r="4" />}
-      </svg>
-    </figure>
-  );
 }
