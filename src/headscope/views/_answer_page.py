@@ -88,7 +88,7 @@ def _picture(answer: Any, options: Mapping[str, Any]) -> AnswerPicture:
     mean, total = _by_word(answer)
     shares, even = _means(answer, heads, mean)
     drawn: Any = answer.drawn or _of_record(answer, heads, mean)
-    verdicts = [answer.verdict, *[answer.needs([at]) for at in range(len(answer.words))]]
+    needs, needed = zip(answer.verdict, *map(answer.needs, range(len(answer.words))), strict=True)
     logs = [total @ answer.whole, total @ answer.none, *(answer.without @ total.T)]
     return {
         "title": str(options.get("title") or answer.question or answer.prompt),
@@ -99,8 +99,8 @@ def _picture(answer: Any, options: Mapping[str, Any]) -> AnswerPicture:
         "says": answer.sentences,
         "quantity": answer.shares_of,
         "mean": answer.mean_of,
-        "needs": [verdict.needs for verdict in verdicts],
-        "needed": [[*verdict.parts] for verdict in verdicts],
+        "needs": [*needs],
+        "needed": [*map(list, needed)],
         "targets": [*answer.targets],
         "gone": answer.gone,
         "words": [word.text for word in answer.words],
