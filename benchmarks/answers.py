@@ -25,7 +25,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 import headscope as hs
 from headscope.answering import DEMO, ForcedAnswer, needed
-from headscope.capturing import load_model, random_twin
+from headscope.capturing import capture_encoded, load_model, random_twin
 from headscope.evidence import interval
 
 DOCS = Path(__file__).parent.parent / "docs" / "answers.md"
@@ -257,7 +257,7 @@ def cost():
     ids = made.sequences[0].tolist()
     edges = np.linspace(10, length - 40, count + 1).astype(int)
     parts = [tuple(range(first, last - 5)) for first, last in itertools.pairwise(edges)]
-    stack = hs.capture_encoded(model, None, torch.tensor([ids[:-1]]), keep="qk")[0]["self"]
+    stack = capture_encoded(model, None, torch.tensor([ids[:-1]]), keep="qk")[0]["self"]
     forced = ForcedAnswer(model, tuple(ids), length, stack, cache=made.past_key_values)
     ways = {
         "a plain generation": generate,

@@ -121,7 +121,7 @@ def interventions(path: Path) -> None:
     for layers in (False, True):
         _print_largest(leave_one_out(model, task, layers=layers), 100)
     few = replace(task, batches=batches[:2])
-    zeroed, level = (leave_one_out(model, few, by=by) for by in (hs.Zero, hs.Uniform))
+    zeroed, level = (leave_one_out(model, few, by=by) for by in (hs.Zero, hs.interventions.Uniform))
     for name, importance in (("zero", zeroed), ("uniform", level)):
         print(f"{name}, the first {len(importance.values)} sentences:")
         _print_largest(importance, 3)

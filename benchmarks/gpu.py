@@ -127,7 +127,7 @@ def row(
             with (profile / f"{name.replace(' ', '_')}.txt").open("w") as file:
                 pstats.Stats(seen, stream=file).sort_stats("tottime").print_stats(45)
                 pstats.Stats(seen, stream=file).sort_stats("cumtime").print_stats(60)
-    except (hs.HeadscopeError, RuntimeError) as error:  # the other rows are still wanted
+    except (hs.errors.HeadscopeError, RuntimeError) as error:  # the other rows are still wanted
         print(f"{name}: {type(error).__name__}: {str(error)[:300]}", flush=True)
 
 

@@ -45,7 +45,7 @@ def make(path: Path, tokens: int) -> None:
         for n in range(1, DOCUMENTS + 1)
     )
     pieces = tuple(f"w{at % 97}" for at in range(tokens))
-    record = hs.from_queries_keys(queries, keys, list(pieces), rotary="applied")
+    record = hs.foreign.from_queries_keys(queries, keys, list(pieces), rotary="applied")
     words = Tokens(pieces=pieces, parts=parts)
     stack = replace(record["self"], query=words, key=words)
     hs.save(replace(record, stacks={"self": stack}), path)
@@ -56,7 +56,9 @@ def read(path: Path) -> None:
     import headscope as hs  # noqa: PLC0415
 
     hs.view(
-        hs.from_queries_keys(*[np.ones((1, 1, 2, 8), np.float32)] * 2, ["a", "b"], rotary="none")
+        hs.foreign.from_queries_keys(
+            *[np.ones((1, 1, 2, 8), np.float32)] * 2, ["a", "b"], rotary="none"
+        )
     )
     start = time.process_time()
     live = hs.view(hs.load(path)).on_demand

@@ -37,7 +37,7 @@ from heads_of_many import LEAST, MADE_UP, MOST, bare
 
 import headscope as hs
 from headscope.capturing import load_model
-from headscope.patterns import PATTERNS, Tally
+from headscope.patterns import PATTERNS, Heads, Tally
 
 HERE = Path(__file__).resolve().parent
 PART = 2048
@@ -203,7 +203,7 @@ def held_labels(count: int) -> float:
     values = rng.uniform(0.0, 0.3, shape)
     # The last row holds the length of each text.
     values[:, -1] = rng.integers(LEAST, MOST, count)[:, None]
-    heads = hs.Heads(Tally.of_values(PATTERNS, cells, values))
+    heads = Heads(Tally.of_values(PATTERNS, cells, values))
     start = time.process_time()
     assert len(heads.all_labels) == len(cells) * len(PATTERNS)
     return time.process_time() - start

@@ -5,8 +5,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from headscope import Generation, Layer, ModelFacts, Record, Stack, Tokens
-from headscope.record import Candidate, Contributions, Part, Rotary, statistics_of
+from headscope import Record
+from headscope.record import (
+    Candidate,
+    Contributions,
+    Generation,
+    Layer,
+    ModelFacts,
+    Part,
+    Rotary,
+    Stack,
+    Tokens,
+    statistics_of,
+)
 from headscope.testing import random_weights
 
 HEADS, QUERIES, KEYS = 6, 5, 7

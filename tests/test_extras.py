@@ -58,7 +58,7 @@ from headscope.testing import random_record
 assert hs.heads(random_record()).view()
 try:
     hs.load({str(tmp_path)!r})
-except hs.FileError as error:
+except hs.errors.FileError as error:
     print(error)
 """)
     assert "holds 'headvis', which this headscope does not know" in said

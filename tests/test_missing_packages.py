@@ -65,7 +65,7 @@ sys.meta_path.insert(0, Missing())
 import headscope
 try:
     exec(sys.argv[2])
-except headscope.HeadscopeError as error:
+except headscope.errors.HeadscopeError as error:
     print(f"headscope: {error}", file=sys.stderr)
 """
 COMMAND = "from headscope.cli import run; run(['serve', 'run.safetensors'])"

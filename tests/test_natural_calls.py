@@ -25,9 +25,13 @@ def selection(view):
 
 def test_one_head_may_be_a_number(record):
     assert selection(hs.view(record, heads=3))["heads"] == [3]
-    with pytest.raises(hs.PageError, match=r"head=\[1, 3\]: head is one number; give several as"):
+    with pytest.raises(
+        hs.errors.PageError, match=r"head=\[1, 3\]: head is one number; give several as"
+    ):
         hs.view(record, head=[1, 3])
-    with pytest.raises(hs.PageError, match=r"heads=\['mean'\]: stack 'self' has heads 0 to 3"):
+    with pytest.raises(
+        hs.errors.PageError, match=r"heads=\['mean'\]: stack 'self' has heads 0 to 3"
+    ):
         hs.view(record, heads="mean")
 
 
@@ -37,12 +41,12 @@ def test_tokens_are_chosen_by_their_word(record):
     assert selection(hs.view(record, query="CAT"))["query"] == [2]
     assert selection(hs.view(record, query="embedding"))["query"] == [3, 4, 5]
     assert selection(hs.view(record, query="##bed"))["query"] == [4]
-    with pytest.raises(hs.PageError, match="query='the' stands at 1, 6; give one of these"):
+    with pytest.raises(hs.errors.PageError, match="query='the' stands at 1, 6; give one of these"):
         hs.view(record, query="the")
-    with pytest.raises(hs.PageError, match="key='dog': there is no such token; there are"):
+    with pytest.raises(hs.errors.PageError, match="key='dog': there is no such token; there are"):
         hs.view(record, key="dog")
     assert hs.figure(record, view="text", query="cat").matplotlib
-    with pytest.raises(hs.FigureError, match="query='the' stands at 1, 6"):
+    with pytest.raises(hs.errors.FigureError, match="query='the' stands at 1, 6"):
         hs.figure(record, view="text", query="the")
 
 
@@ -68,7 +72,7 @@ def test_so_do_the_commands(record, tmp_path, monkeypatch, capsys):
 def test_calls_of_bertviz_are_shown_the_way():
     for given in (([np.ones((1, 2, 3, 3))], ["a", "b", "c"]), ((np.ones((1, 2, 3, 3)),),)):
         with pytest.raises(
-            hs.PageError,
+            hs.errors.PageError,
             match=r"headscope\.bertviz\.head_view\(attention, tokens\), or view\(headsc",
         ):
             hs.view(*given)
@@ -77,42 +81,57 @@ def test_calls_of_bertviz_are_shown_the_way():
 def test_what_is_no_record_is_shown_the_way(record):
     model = tiny_model("bert")
     with pytest.raises(
-        hs.PageError, match="view shows one Record or result, and was given BertModel; cap"
+        hs.errors.PageError, match="view shows one Record or result, and was given BertModel; cap"
     ):
         hs.view(model)
-    with pytest.raises(hs.FigureError, match="figure draws a Record, and was given a BertModel"):
+    with pytest.raises(
+        hs.errors.FigureError, match="figure draws a Record, and was given a BertModel"
+    ):
         hs.figure(model)
-    with pytest.raises(hs.FigureError, match="A figure of a result has no option 'view'; it has"):
+    with pytest.raises(
+        hs.errors.FigureError, match="A figure of a result has no option 'view'; it has"
+    ):
         hs.figure(hs.compare(record, record), view="matrix")
-    with pytest.raises(hs.PageError, match="A figure of a result has no option 'layer'; it has"):
+    with pytest.raises(
+        hs.errors.PageError, match="A figure of a result has no option 'layer'; it has"
+    ):
         hs.view(hs.heads(record), layer=2)
 
 
 def test_texts_and_encodings_have_calls_of_their_own():
     model, tokenizer = tiny_model("bert"), tiny_tokenizer()
-    with pytest.raises(hs.TextError, match=r"got a list of 2; of many give capture_many"):
+    with pytest.raises(hs.errors.TextError, match=r"got a list of 2; of many give capture_many"):
         hs.capture(model, tokenizer, ["a", "b"])
-    with pytest.raises(hs.TextError, match="got a BatchEncoding of 2; .* goes to capture_encoded"):
+    with pytest.raises(
+        hs.errors.TextError,
+        match="got a BatchEncoding of 2; .* goes to headscope.capturing.capture_encoded",
+    ):
         hs.capture(model, tokenizer, tokenizer("the cat", return_tensors="pt"))
 
 
 @pytest.mark.parametrize("name", ["x.npz", "x", "x.html"])
 def test_a_record_is_called_like_one(name, record, tmp_path):
-    with pytest.raises(hs.FileError, match=r"A record is a \.safetensors file, and this is called"):
+    with pytest.raises(
+        hs.errors.FileError, match=r"A record is a \.safetensors file, and this is called"
+    ):
         hs.save(record, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 
 def test_an_empty_path_is_answered_with_a_name(record):
-    with pytest.raises(hs.FileError, match=r"and this is called .*; name it record\.safetensors"):
+    with pytest.raises(
+        hs.errors.FileError, match=r"and this is called .*; name it record\.safetensors"
+    ):
         hs.save(record, "")
-    with pytest.raises(hs.FileError, match=r"and the path is empty; name it view\.html"):
+    with pytest.raises(hs.errors.FileError, match=r"and the path is empty; name it view\.html"):
         hs.view(record).save("")
 
 
 def test_a_page_is_called_like_one(record, tmp_path, monkeypatch):
     monkeypatch.setattr(View, "html", "<!doctype html>")
-    with pytest.raises(hs.FileError, match="A view is a page, and the path is .*zz; name it"):
+    with pytest.raises(
+        hs.errors.FileError, match="A view is a page, and the path is .*zz; name it"
+    ):
         hs.view(record).save(tmp_path / "zz")
     assert hs.view(record).save(tmp_path / "zz.html").exists()
 
@@ -135,16 +154,16 @@ def test_a_file_of_another_kind_is_not_replaced_by_a_slip(record, tmp_path, monk
 def test_layers_and_heads_are_whole_numbers(given):
     record = random_record()
     stack = next(iter(record.stacks.values()))
-    with pytest.raises(hs.RecordError, match="head is .*; give one whole number"):
+    with pytest.raises(hs.errors.RecordError, match="head is .*; give one whole number"):
         stack.weights(0, given)
-    with pytest.raises(hs.RecordError, match="layer is .*; give one whole number"):
+    with pytest.raises(hs.errors.RecordError, match="layer is .*; give one whole number"):
         stack.layer(given)
     assert stack.weights(np.int64(0), np.int64(1)).ndim == 2
-    with pytest.raises(hs.RecordError, match="This record has the stacks"):
+    with pytest.raises(hs.errors.RecordError, match="This record has the stacks"):
         record[[]]
     assert stack.name in record
     assert "no such stack" not in record
-    with pytest.raises(hs.RecordError, match=r"record\.stacks has all of them"):
+    with pytest.raises(hs.errors.RecordError, match=r"record\.stacks has all of them"):
         list(record)
 
 
@@ -158,28 +177,38 @@ def test_arrays_that_would_lose_something_are_refused():
         "is a masked array": masked,
     }
     for what, array in given.items():
-        with pytest.raises(hs.RecordError, match=f"self attention of layer 0 {what}"):
+        with pytest.raises(hs.errors.RecordError, match=f"self attention of layer 0 {what}"):
             hs.from_weights([array], pieces)
 
 
 def test_weights_that_are_nowhere_or_of_several_kinds():
     tokenizer = tiny_tokenizer()
-    with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="BertModel has weights on the meta device, where"
+    ):
         hs.capture(tiny_model("bert").to("meta"), tokenizer, "the cat")
-    with pytest.raises(hs.CaptureError, match="BertModel has weights on the meta device, where"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="BertModel has weights on the meta device, where"
+    ):
         hs.capture_many(tiny_model("bert").to("meta"), tokenizer, ["the cat", "a b"])
     writing = tiny_model("gpt2", writes=True).to("meta")
-    with pytest.raises(hs.CaptureError, match="GPT2LMHeadModel has weights on the meta device"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="GPT2LMHeadModel has weights on the meta device"
+    ):
         hs.generate(writing, tokenizer, "the cat")
     torch.set_default_device("meta")
     try:
-        with pytest.raises(hs.CaptureError, match=r"set_default_device\('meta'\) is in force"):
+        with pytest.raises(
+            hs.errors.CaptureError, match=r"set_default_device\('meta'\) is in force"
+        ):
             hs.heads(tiny_model("bert").to_empty(device="cpu"), tokenizer, ["the cat", "a b"])
     finally:
         torch.set_default_device("cpu")
-    with pytest.raises(hs.RecordError, match="random_weights is True or False, not 'yes'"):
+    with pytest.raises(hs.errors.RecordError, match="random_weights is True or False, not 'yes'"):
         hs.heads(tiny_model("bert"), tokenizer, ["the cat"], random_weights="yes")
     mixed = tiny_model("bert")
     mixed.encoder.layer[1].half()
-    with pytest.raises(hs.CaptureError, match="BertModel has weights in float16 and float32 and"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="BertModel has weights in float16 and float32 and"
+    ):
         hs.capture(mixed, tokenizer, "the cat")

@@ -2,8 +2,12 @@
 
 import importlib
 import inspect
+import re
 import subprocess
 import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
 from typing import get_args, get_overloads, get_type_hints
 
 import pytest
@@ -18,7 +22,7 @@ def test_every_public_name_is_there_and_sorted():
 
 
 def test_the_root_stays_small():
-    assert len(headscope.__all__) <= 64
+    assert len(headscope.__all__) <= 40
 
 
 def test_names_keep_pointing_at_functions_after_submodules_are_imported():
@@ -81,3 +85,52 @@ def test_every_overload_names_the_options_that_editors_show(name, more):
         named = {*inspect.signature(overload).parameters}
         named.update(*(each.__annotations__ for each in options))
         assert {*inspect.signature(function).parameters, *more} <= named
+
+
+ROOT = Path(__file__).parents[1]
+ADDRESS = re.compile(r"(?<![\w./-])(?:hs|headscope)((?:\.[A-Za-z]\w*)+)")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["README.md", "CHANGELOG.md", "docs/*.md", "notebooks/*.md", "src/**/*.py", "tools/*.py"],
+)
+def test_every_address_that_is_named_exists(pattern):
+    """In prose and messages, where no interpreter looks it up."""
+    lost = []
+    for path in ROOT.glob(pattern):
+        text = path.read_text(encoding="utf-8")
+        # Commands call the packages themselves hs, which loads them on first use.
+        text = re.sub(r"\bhs\.", "", text) if path.parent.name == "cli" else text
+        for names in ADDRESS.findall(text):
+            if names != ".html" and not _exists(tuple(names.split(".")[1:])):
+                lost.append((path.relative_to(ROOT).as_posix(), names))
+    assert lost == []
+
+
+@cache
+def _exists(names):
+    """Whether it is a public name of the root or a module, and what is below that is there."""
+    place = headscope
+    for number, name in enumerate(names):
+        if place is not headscope or name in headscope.__all__:
+            place = getattr(place, name, None) or _module(names[: number + 1])
+        else:
+            place = _module(names[: number + 1])
+    return place is not None
+
+
+def _module(names):
+    with suppress(ModuleNotFoundError):
+        return importlib.import_module(".".join(("headscope", *names)))
+    return None
+
+
+def test_errors_are_at_hand_without_a_further_import():
+    check = (
+        "import sys, headscope as hs; assert issubclass(hs.errors.CaptureError, "
+        "hs.errors.HeadscopeError); assert hs.foreign.from_nnsight; "
+        "assert not hasattr(hs, 'CaptureError'); assert 'torch' not in sys.modules; "
+        "assert hs.interventions.Mean"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)

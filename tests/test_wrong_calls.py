@@ -13,6 +13,7 @@ import torch
 
 import headscope as hs
 from headscope import tasks
+from headscope.capturing import capture_encoded
 from headscope.errors import (
     CaptureError,
     FileError,
@@ -125,8 +126,8 @@ def test_a_model_without_weights_is_refused_before_any_text_is_read(
         (b"the cat", "not bytes; decode it"),
         (pd.Series(["a", "b"]), "not Series; many texts go to capture_many"),
         (pd.DataFrame({"text": ["a"]}), "not DataFrame; many texts go to capture_many"),
-        (torch.tensor([1, 2]), "got token ids; these go to capture_encoded"),
-        (np.array([1, 2]), "got token ids; these go to capture_encoded"),
+        (torch.tensor([1, 2]), "token ids; these go to headscope.capturing.capture_enc"),
+        (np.array([1, 2]), "token ids; these go to headscope.capturing.capture_enc"),
         (3, "must be a string, not int"),
     ],
 )
@@ -232,14 +233,16 @@ def test_a_target_column_of_a_data_set_is_left_aside(model, tokenizer):
 @pytest.mark.parametrize("ids", [[101, 5, 7], np.array([1, 2]), torch.tensor([[1, 2]])])
 def test_ids_for_many_texts_are_told_where_they_go(ids, model, tokenizer):
     for act in (hs.capture_many, hs.generate):
-        with pytest.raises(TextError, match="got token ids; these go to capture_encoded"):
+        with pytest.raises(
+            TextError, match="token ids; these go to headscope.capturing.capture_enc"
+        ):
             act(model, tokenizer, ids)
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 15, 20), (3, 12, 20), (1, 1, 12, 20)])
 def test_a_picture_of_another_shape_is_told_with_what_the_model_reads(shape):
     with pytest.raises(CaptureError, match=r"ViTModel was given .*pixel_values.* cannot read them"):
-        hs.capture_encoded(tiny_model("vit"), None, {"pixel_values": torch.zeros(shape)})
+        capture_encoded(tiny_model("vit"), None, {"pixel_values": torch.zeros(shape)})
 
 
 def test_advice_fits_what_was_given(model, tokenizer, tmp_path, monkeypatch):
@@ -257,13 +260,13 @@ def test_advice_fits_what_was_given(model, tokenizer, tmp_path, monkeypatch):
 
 def test_what_is_no_encoding_and_no_argument_is_named(model, tokenizer):
     with pytest.raises(ModelError, match=r"Expected a model \(a torch.nn.Module\), got None"):
-        hs.capture_encoded(None, None, [101] * 5)
+        capture_encoded(None, None, [101] * 5)
     with pytest.raises(CaptureError, match=r"the shape \[1, 2, 3\], and .* reads \[batch token\]"):
-        hs.capture_encoded(model, None, torch.ones(1, 2, 3, dtype=torch.long))
+        capture_encoded(model, None, torch.ones(1, 2, 3, dtype=torch.long))
     for name in ("attention_mask", "token_type_ids"):
         given = {"input_ids": [[5, 6, 7]], name: [[1, 1]]}
         with pytest.raises(CaptureError, match=f"{name} has 2 positions, and the ids have 3"):
-            hs.capture_encoded(model, tokenizer, given)
+            capture_encoded(model, tokenizer, given)
     with pytest.raises(CaptureError, match="model_kwargs holds arguments .* by name.* not list"):
         hs.capture(model, tokenizer, TEXT, model_kwargs=[1])
 
@@ -276,14 +279,14 @@ def test_more_ids_than_positions_are_refused(name, tokenizer):
         del encoding["decoder_input_ids"]
     message = "input_ids has 41 tokens and the model has positions for 32; shorten it, or give tr"
     with pytest.raises(TextError, match=message):
-        hs.capture_encoded(own, tokenizer, encoding)
+        capture_encoded(own, tokenizer, encoding)
     encoding |= {"input_ids": ids[:, :5], "position_ids": torch.tensor([[0, 1, 2, 3, 40]])}
     if name == "bert":
         with pytest.raises(TextError, match=message):
-            hs.capture_encoded(own, tokenizer, encoding)
+            capture_encoded(own, tokenizer, encoding)
         encoding |= {"position_ids": None, "token_type_ids": torch.full((1, 5), 7)}
         with pytest.raises(CaptureError, match=r"'token_type_ids': \[1, 5\].* has no row for one"):
-            hs.capture_encoded(own, tokenizer, encoding)
+            capture_encoded(own, tokenizer, encoding)
 
 
 @pytest.mark.parametrize("given", [None, 3, ["a"], object()])
@@ -345,7 +348,7 @@ def test_options_of_many_texts_are_checked(model, tokenizer):
 )
 def test_an_option_of_a_study_is_checked(name, option, message, tokenizer):
     texts = [TEXT, "a dog ran off", "it slept well"]
-    with pytest.raises(hs.HeadscopeError, match=message):
+    with pytest.raises(hs.errors.HeadscopeError, match=message):
         getattr(hs, name)(tiny_model("bert"), tokenizer, texts, **option)
 
 
@@ -366,22 +369,22 @@ WEIGHTS = np.full((1, 1, 2, 2), 0.5, np.float32)
         (lambda record: hs.flow(record, queries=1.5), "There are layers 0 to .* and tokens"),
         (lambda record: hs.view(record, title=3), "title must be text, not a int; give"),
         (lambda _: hs.Zero(layer=1.5), "layer must be a whole number from 0 on"),
-        (lambda _: hs.Mean(layer=0, records=3), "Mean needs the records whose mean"),
+        (lambda _: hs.interventions.Mean(layer=0, records=3), "Mean needs the records whose mean"),
         (lambda _: hs.watch(None).__enter__(), "Expected a model .*, got None"),
         (lambda _: hs.intervene("gpt2", []).__enter__(), "Expected a model .*, got 'gpt2'"),
         (
-            lambda _: hs.from_queries_keys([], [], [], rotary="none", verified=True),
+            lambda _: hs.foreign.from_queries_keys([], [], [], rotary="none", verified=True),
             "verified is True; give the difference you measured",
         ),
         (
-            lambda _: hs.from_queries_keys([], [], [], rotary="none", scale=True),
+            lambda _: hs.foreign.from_queries_keys([], [], [], rotary="none", scale=True),
             "scale is True; give a number above 0",
         ),
     ],
 )
 def test_what_a_function_cannot_take_is_named(call, message):
     record = hs.from_weights(WEIGHTS, ["a", "b"])
-    with pytest.raises(hs.HeadscopeError, match=message):
+    with pytest.raises(hs.errors.HeadscopeError, match=message):
         call(record)
 
 
@@ -443,9 +446,9 @@ def test_no_wrong_value_is_answered_by_a_bare_error(name, swept, tmp_path, monke
     for at, wrong in calls:
         given = [wrong if number == at else each for number, each in enumerate(args)]
         named = more | ({at: wrong} if isinstance(at, str) else {})
-        with contextlib.suppress(hs.HeadscopeError), warnings.catch_warnings():
+        with contextlib.suppress(hs.errors.HeadscopeError), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            getattr(hs, name)(*given, **named)
+            getattr(hs if name in hs.__all__ else hs.foreign, name)(*given, **named)
 
 
 @pytest.mark.parametrize(

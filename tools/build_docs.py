@@ -120,11 +120,10 @@ def public_names(module: str) -> list[str]:
 def top_names() -> dict[str, list[str]]:
     """The names of ``headscope`` itself, by the package that they come from."""
     tree = ast.parse((ROOT / "src/headscope/__init__.pyi").read_text(encoding="utf-8"))
-    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
     return {
-        str(node.module or node.names[0].name): [alias.name for alias in node.names]
-        for node in imports
-        if node.module != "_version"
+        str(node.module): [alias.name for alias in node.names]
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module != "_version"
     }
 
 
@@ -140,12 +139,9 @@ def write_reference(folder: Path) -> None:
         for name in first:
             lines += [f"::: headscope.{name}", ""]
         if others and first:
-            lines += [
-                f"## More in headscope.{part.module}",
-                "",
-                f"`from headscope.{part.module} import ...`",
-                "",
-            ]
+            lines += [f"## More in headscope.{part.module}", ""]
+        if others:
+            lines += [f"`from headscope.{part.module} import ...`", ""]
         for name in others:
             lines += [f"::: headscope.{part.module}.{name}", ""]
         (folder / f"{page_of(part)}.md").write_text("\n".join(lines), encoding="utf-8")

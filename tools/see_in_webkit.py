@@ -27,6 +27,7 @@ from selenium.webdriver.webkitgtk.service import Service
 
 import headscope as hs
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
+from headscope.views import View
 
 ROOT = "document.querySelector('#headscope').shadowRoot"
 MAIN = f"{ROOT}.querySelector('[data-headscope]')"
@@ -130,7 +131,7 @@ class Reader:
         self.see("the picture is saved", lambda: self.js(said).startswith("saved matrix-1"))
 
 
-def frames(reader: Reader, folder: Path, view: hs.View) -> None:
+def frames(reader: Reader, folder: Path, view: View) -> None:
     """The frame of a notebook gets the height of what it shows."""
     path = folder / "notebook.html"
     path.write_text(

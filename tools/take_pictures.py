@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 import find_chromium
 import headscope as hs
 from headscope.capturing import load_model
+from headscope.comparison import Effect
 from headscope.linguistics import Sentence
 from headscope.testing import tiny_model
 from picture_texts import TEXTS
@@ -143,7 +144,7 @@ def demo_pictures(browser: Browser) -> None:
             print(FOLDER / f"{name}.png")
 
 
-def _effect(model: Any, tokenizer: Any) -> hs.Effect:
+def _effect(model: Any, tokenizer: Any) -> Effect:
     """What zeroing the head that looks at the next word moves, beside zeroing any other head of its
     layer.
     """

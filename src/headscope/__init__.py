@@ -14,7 +14,8 @@ import lazy_loader
 
 from headscope._missing_packages import missing_package
 from headscope._version import __version__ as __version__
-from headscope.errors import HeadscopeError
+
+from . import errors
 
 _load, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = sorted({*_names, "__version__"})  # noqa: PLE0605 -- the stub is the one list
@@ -26,7 +27,7 @@ def __getattr__(name: str) -> Any:
     try:
         return _load(name)
     except ModuleNotFoundError as error:
-        raise HeadscopeError(missing_package(error)) from None
+        raise errors.HeadscopeError(missing_package(error)) from None
 
 
 class _Package(types.ModuleType):

@@ -25,7 +25,7 @@ from typing import Any
 
 
 class HeadscopeError(Exception):
-    """The root of the tree: ``except headscope.HeadscopeError`` catches all of them and nothing
+    """The root of the tree: ``except hs.errors.HeadscopeError`` catches all of them and nothing
     else.
     """
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from headscope.storage.rows import EXAMPLE, read_rows
 
+__all__ = ["example"]
+
 
 def example() -> list[str]:
     """Sixty English sentences, written for headscope and in the public domain (CC0 1.0).

@@ -7,6 +7,7 @@ import pytest
 
 import headscope as hs
 from headscope.capturing import load_model, load_tokenizer
+from headscope.record import Layer
 
 PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
 
@@ -49,7 +50,7 @@ def test_stored_gpt2_weights_follow_from_its_queries_and_keys(shared):
     size = stored["att"].shape[-1]
     causal = np.tril(np.ones((size, size), bool))
     for layer in range(len(stored["att"])):
-        ours = hs.Layer(
+        ours = Layer(
             layer=layer,
             queries=stored["queries"][layer],
             keys=stored["keys"][layer],

@@ -12,9 +12,9 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 import headscope as hs
-from headscope import CaptureError, RecordError, TextError
 from headscope.answering import DEMO, Answer
 from headscope.capturing import load_model
+from headscope.errors import CaptureError, RecordError, TextError
 from headscope.testing import tiny_model
 
 from ..close import assert_close

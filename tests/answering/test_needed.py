@@ -6,6 +6,7 @@ import torch
 
 import headscope as hs
 from headscope.answering import ForcedAnswer, needed
+from headscope.capturing import capture_encoded
 from headscope.cli import run
 from headscope.errors import CaptureError
 from headscope.testing import tiny_model
@@ -26,7 +27,7 @@ def forced(name, count=COUNT, **changes):
             if weights.ndim > 1:
                 weights.normal_(std=0.3, generator=torch.Generator().manual_seed(0))
     ids = np.random.default_rng(0).integers(1, 60, count).tolist()
-    stack = hs.capture_encoded(model, None, torch.tensor([ids[:-1]]))[0]["self"]
+    stack = capture_encoded(model, None, torch.tensor([ids[:-1]]))[0]["self"]
     with torch.no_grad():
         kept = model(input_ids=torch.tensor([ids[:-1]])).get("past_key_values")
     return ForcedAnswer(model, tuple(ids), count - COUNT + START, stack, cache=kept)

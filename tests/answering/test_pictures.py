@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope import CaptureError, FileError, ModelError, RecordError, TextError
 from headscope.answering import Answer, sink_times
+from headscope.errors import CaptureError, FileError, ModelError, RecordError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

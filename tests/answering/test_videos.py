@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import TextError
+from headscope.errors import TextError
 
 from ..processors import tiny_video_qwen_vl
 

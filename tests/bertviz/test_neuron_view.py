@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import HeadscopeError, PageError
 from headscope.bertviz.neuron_view import (
     format_delimiters,
     format_special_chars,
     get_attention,
     show,
 )
+from headscope.errors import HeadscopeError, PageError
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 import torch
 
-from headscope import RecordError
 from headscope.bertviz import transformers_neuron_view
 from headscope.bertviz.util import format_attention, format_special_chars, num_heads, num_layers
+from headscope.errors import RecordError
 from headscope.testing import random_weights
 
 

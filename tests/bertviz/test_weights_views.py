@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from headscope import HeadscopeError, PageError, RecordError
 from headscope.bertviz import head_view, model_view
+from headscope.errors import HeadscopeError, PageError, RecordError
 from headscope.testing import random_weights
 from headscope.views import _html
 

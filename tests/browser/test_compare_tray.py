@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Tokens
 from headscope.errors import PageError
+from headscope.record import Tokens
 
 WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]")
 

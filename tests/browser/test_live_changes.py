@@ -58,7 +58,7 @@ def test_a_head_is_made_uniform_and_shown_as_difference(page):
     page.locator('[data-do="uniform"]').click()
     moved(page)
     expect(switch(page, "make uniform 1-3")).to_be_visible()
-    assert python(page) == "interventions=[hs.Uniform(layer=1, heads=[3])]"
+    assert python(page) == "interventions=[hs.interventions.Uniform(layer=1, heads=[3])]"
     wait_for_address(page, "quantity=difference")
     switch(page, "make uniform 1-3").click()
     expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)
@@ -70,7 +70,9 @@ def test_a_head_is_replaced_by_its_mean_over_texts(page):
     page.locator("[data-from-go]").click()
     moved(page)
     expect(switch(page, "replace by the mean 1-3")).to_be_visible()
-    assert "hs.Mean(records=[hs.capture(model, tokenizer, 'a dog sat.')" in python(page)
+    assert "hs.interventions.Mean(records=[hs.capture(model, tokenizer, 'a dog sat.')" in python(
+        page
+    )
 
 
 def test_a_head_is_patched_from_another_text(page):

@@ -5,7 +5,8 @@ its numbers.
 import numpy as np
 import pytest
 
-from headscope import Layer, Record, Stack, Tokens
+from headscope import Record
+from headscope.record import Layer, Stack, Tokens
 
 WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]")
 FEATURES = 32

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Tokens
+from headscope.record import Tokens
 
 WIDTHS = (390, 768, 1280, 1920)
 WORDS = (

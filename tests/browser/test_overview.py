@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Tokens
+from headscope.record import Tokens
 
 PIECES = "[CLS] the cat sat on the mat [SEP] and the dog ran to the old house [SEP]".split()
 TOKENS = Tokens(pieces=tuple(PIECES), segments=(0,) * 8 + (1,) * (len(PIECES) - 8))

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Layer, Record, Stack, Tokens
+from headscope import Record
+from headscope.record import Layer, Stack, Tokens
 
 WORDS = ("[CLS]", "one", "two", "three", "four", "five", "[SEP]", "six", "seven", "[SEP]")
 DATA = ("tile", "grid-cell")

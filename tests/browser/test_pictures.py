@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
+from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_weights
 
 SHADOW = "document.querySelector('#headscope').shadowRoot"
@@ -22,12 +23,12 @@ def record(rng):
     """
     places = (None, *np.ndindex(GRID))
     labels = ("[CLS]", *(f"r{row}c{column}" for row, column in np.ndindex(GRID)))
-    tokens = hs.Tokens(pieces=labels, grids=(GRID,), places=places, pictures=(None, *[0] * 6))
+    tokens = Tokens(pieces=labels, grids=(GRID,), places=places, pictures=(None, *[0] * 6))
     weights = random_weights(rng, (4, 7, 7))
     weights[:, 0] = np.eye(7)[6]
-    layer = hs.Layer(layer=0, weights=weights)
+    layer = Layer(layer=0, weights=weights)
     picture = rng.integers(0, 256, (*SIZE, 3), np.uint8)
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     return hs.Record(stacks={"self": stack}, pictures=(picture,))
 
 
@@ -177,7 +178,7 @@ def drawn(view):
 def deep(record, rng):
     """The record with three layers."""
     stack = record["self"]
-    layers = [hs.Layer(layer=n, weights=random_weights(rng, (4, 7, 7))) for n in range(3)]
+    layers = [Layer(layer=n, weights=random_weights(rng, (4, 7, 7))) for n in range(3)]
     return replace(record, stacks={"self": replace(stack, layers=tuple(layers))})
 
 
@@ -236,7 +237,7 @@ def test_the_list_draws_a_patch_where_another_was(show, deep):
 def compared(record, rng):
     """The record beside one with the same tokens, another picture and other weights."""
     stack = record["self"]
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (4, 7, 7)))
+    layer = Layer(layer=0, weights=random_weights(rng, (4, 7, 7)))
     picture = rng.integers(0, 256, (*SIZE, 3), np.uint8)
     b = replace(record, stacks={"self": replace(stack, layers=(layer,))}, pictures=(picture,))
     return hs.compare(record, b)
@@ -314,15 +315,15 @@ def test_a_patch_of_both_records_stands_beside_its_name(show_kept, compared):
 @pytest.mark.parametrize("width", [1280, 390])
 def test_frames_of_a_video_stand_in_a_row_with_their_numbers(show, rng, width):
     grids, count = ((2, 3),) * 3, 18
-    tokens = hs.Tokens(
+    tokens = Tokens(
         pieces=tuple(f"f{frame} {patch}" for frame in range(3) for patch in range(6)),
         grids=grids,
         frames=((0, 1), (2, 3), (4, 4)),
         places=tuple(np.ndindex(2, 3)) * 3,
         pictures=tuple(np.repeat(range(3), 6).tolist()),
     )
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (2, count, count)))
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    layer = Layer(layer=0, weights=random_weights(rng, (2, count, count)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     frames = tuple(rng.integers(0, 256, (*SIZE, 3), np.uint8) for _ in range(3))
     view = show(hs.Record(stacks={"self": stack}, pictures=frames), view="text", size=(width, 844))
     pictures = view.page.locator(".pictured")

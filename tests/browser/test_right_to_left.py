@@ -2,8 +2,8 @@
 
 import pytest
 
-import headscope as hs
-from headscope import Layer, Record, Stack, Tokens
+from headscope import Record
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 from headscope.testing import random_weights
 
 TOKENS = 120
@@ -32,7 +32,7 @@ def long_record():
             layer=0, weights=random_weights(np.random.default_rng(0), (2, TOKENS, TOKENS))
         )
         stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-        return Record(stacks={"self": stack}, model=hs.ModelFacts(name="made up"))
+        return Record(stacks={"self": stack}, model=ModelFacts(name="made up"))
 
     return of
 
@@ -79,7 +79,7 @@ def test_pieces_of_a_word_run_in_its_direction(text, order, show, rng):
     count = len(tokens)
     layer = Layer(layer=0, weights=random_weights(rng, (1, count, count)))
     stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    view = show(Record(stacks={"self": stack}, model=hs.ModelFacts(name="made up")), view="text")
+    view = show(Record(stacks={"self": stack}, model=ModelFacts(name="made up")), view="text")
     words = view.page.locator(".word").evaluate_all(
         "words => words.map(word => word.querySelector('.label').getBoundingClientRect().left)"
     )

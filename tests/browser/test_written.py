@@ -5,8 +5,8 @@ through.
 import pytest
 
 import headscope as hs
-from headscope import Generation, Layer, Record, Stack, Tokens
-from headscope.record import Candidate
+from headscope import Record
+from headscope.record import Candidate, Generation, Layer, Stack, Tokens
 
 PIECES = ("<s>", "Once", "upon", "a", "time", "there", "was")
 LABELS = ("a", "time", "there", "was", "a")

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import headscope as hs
-from headscope import CaptureError, TextError
+from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

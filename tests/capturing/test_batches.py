@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing import capture_batches
 from headscope.capturing.building import _build
+from headscope.errors import CaptureError
 from headscope.record import Record, TextBatch
 from headscope.testing import tiny_model
 

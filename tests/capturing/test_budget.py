@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import headscope as hs
-from headscope import CaptureError
+from headscope.errors import CaptureError
 from headscope.record import STATISTICS
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -95,9 +95,9 @@ def test_the_budget_of_many_inputs_is_the_sum_of_their_records(keep):
 
 
 def test_a_budget_names_the_input_that_cannot_be_read():
-    with pytest.raises(hs.TextError, match="Input 1: The text is empty"):
+    with pytest.raises(hs.errors.TextError, match="Input 1: The text is empty"):
         hs.budget(tiny_model("bert"), tiny_tokenizer(), ["a cat", " "])
-    with pytest.raises(hs.TextError, match="empty list"):
+    with pytest.raises(hs.errors.TextError, match="empty list"):
         hs.budget(tiny_model("bert"), tiny_tokenizer(), [])
 
 

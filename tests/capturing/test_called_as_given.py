@@ -6,8 +6,8 @@ import torch
 from transformers import FSMTConfig, FSMTModel
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing import capture_encoded, capture_ids
+from headscope.errors import CaptureError
 from headscope.storage import load, save
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -56,7 +56,9 @@ def test_more_arguments_reach_the_model():
         **tokenizer("the cat", return_tensors="pt"), position_ids=places, output_attentions=True
     ).attentions
     assert np.abs(record["self"].weights(layer=1) - own[1][0].detach().numpy()).max() < 5e-6
-    with pytest.raises(hs.CaptureError, match="model_kwargs holds input_ids, which capture makes"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="model_kwargs holds input_ids, which capture makes"
+    ):
         hs.capture(model, tokenizer, "the cat", model_kwargs={"input_ids": places})
 
 

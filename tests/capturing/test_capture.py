@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 import headscope as hs
-from headscope import CaptureError, TextError
 from headscope.capturing import capture_encoded
 from headscope.capturing.building import _build
+from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 INTERFACE = ("bert", "gpt2", "llama", "bart")

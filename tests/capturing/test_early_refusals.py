@@ -3,8 +3,8 @@
 import pytest
 
 import headscope as hs
-from headscope import CaptureError, TextError
 from headscope.capturing import capture_many, parse_call, parse_texts
+from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat."

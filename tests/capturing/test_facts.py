@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError, RecordError
 from headscope.capturing import capture_encoded
+from headscope.errors import CaptureError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.testing._made_up import made_up
 
@@ -80,7 +80,7 @@ def test_tokens_are_not_taken_for_heads_where_there_are_as_many(family, tokens):
     """Norms of queries work on ``[batch token head feature]``."""
     model = tiny_model(family)
     ids = torch.arange(5, 5 + tokens)[None]
-    (record,) = hs.capture_encoded(model, None, ids, keep=("qk", "before"))
+    (record,) = capture_encoded(model, None, ids, keep=("qk", "before"))
     for layer in record["self"]:
         for after, before in (
             (layer.queries, layer.queries_before),
@@ -241,7 +241,7 @@ def test_a_rotation_in_half_precision_is_found_in_a_long_text():
     sizes = {"hidden_size": 128, "num_attention_heads": 2, "num_key_value_heads": 1}
     model = tiny_model("llama", max_position_embeddings=2048, **sizes).to(torch.bfloat16)
     ids = torch.randint(5, 20, (1, 2048), generator=torch.Generator().manual_seed(0))
-    (record,) = hs.capture_encoded(model, None, ids, keep="qk")
+    (record,) = capture_encoded(model, None, ids, keep="qk")
     own = model.rotary_emb.inv_freq.float().numpy()
     for layer in record["self"]:
         np.testing.assert_allclose(layer.rotary.frequencies, own, atol=1e-5)

@@ -7,8 +7,8 @@ from torch import nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing import capture_encoded
+from headscope.errors import CaptureError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["the cat sat on a mat.", "a bee"]

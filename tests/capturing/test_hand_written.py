@@ -9,7 +9,8 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
-from headscope import CaptureError, InterventionError
+from headscope.errors import CaptureError, InterventionError
+from headscope.record import Layer
 
 from ..close import assert_close
 
@@ -126,7 +127,7 @@ def test_weights_queries_and_keys_are_seen_in_every_form(form, states):
         (layer,) = record["self"]
         np.testing.assert_allclose(layer.weights_of(), wanted.numpy(), atol=1e-5)
         assert (layer.projection, layer.bias) == ("output", None)
-        again = hs.Layer(layer=0, queries=layer.queries, keys=layer.keys, scale=layer.scale)
+        again = Layer(layer=0, queries=layer.queries, keys=layer.keys, scale=layer.scale)
         np.testing.assert_allclose(again.weights_of(), wanted.numpy(), atol=1e-5)
 
 
@@ -301,7 +302,7 @@ def test_a_loop_over_heads_is_one_layer(way, states):
         ]
         for layer, wanted in zip(stack, given, strict=True):
             np.testing.assert_allclose(layer.weights_of(), wanted[example].numpy(), atol=1e-6)
-            again = hs.Layer(
+            again = Layer(
                 layer=0, queries=layer.queries, keys=layer.keys, scale=layer.scale, bias=layer.bias
             )
             np.testing.assert_allclose(again.weights_of(), wanted[example].numpy(), atol=1e-5)

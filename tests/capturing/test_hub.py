@@ -7,8 +7,8 @@ import transformers
 from huggingface_hub import constants, file_download
 
 import headscope as hs
-from headscope import ModelError
 from headscope.capturing import _hub, load_model
+from headscope.errors import ModelError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

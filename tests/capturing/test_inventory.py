@@ -206,7 +206,7 @@ def test_towers_of_one_kind_stay_apart():
 def test_a_named_layer_without_attention_is_no_layer_that_rollout_passes_over():
     record = watched(Keyed(low=Block(), middle=Mixer(WIDTH, WIDTH), high=Block()))
     assert modules_of(record) == {"self": {0: "parts.low.att", 2: "parts.high.att"}}
-    with pytest.raises(hs.RecordError, match=r"no attention in layers \[1\]"):
+    with pytest.raises(hs.errors.RecordError, match=r"no attention in layers \[1\]"):
         hs.rollout(record)
 
 
@@ -261,7 +261,7 @@ def test_two_layers_in_one_place_are_refused(monkeypatch):
     model, states = Parts(first=OwnSoftmax(), second=Block()), torch.randn(1, 5, WIDTH)
     stacks = "headscope.capturing.building.layers.name_groups"
     monkeypatch.setattr(stacks, lambda groups: dict.fromkeys(groups, "self"))
-    with pytest.raises(hs.CaptureError, match="2 attentions were seen, .* would be lost"):
+    with pytest.raises(hs.errors.CaptureError, match="2 attentions were seen, .* would be lost"):
         watched(model, states)
 
 

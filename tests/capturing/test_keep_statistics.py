@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.record import STATISTICS, statistics_of
 from headscope.testing import tiny_model
 

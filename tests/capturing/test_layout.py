@@ -8,8 +8,9 @@ from torch.nn import functional
 from transformers import PretrainedConfig, PreTrainedModel
 
 import headscope as hs
-from headscope import CaptureError, InterventionError
 from headscope.capturing import capture_encoded
+from headscope.errors import CaptureError, InterventionError
+from headscope.record import Layer
 from headscope.testing import tiny_tokenizer
 
 BATCH, TOKENS, WIDTH = 3, 5, 11
@@ -95,7 +96,7 @@ def test_each_text_of_a_batch_has_its_own_weights(way, heads):
         (layer,) = record["self"]
         np.testing.assert_allclose(layer.weights_of(), wanted.numpy(), atol=1e-5)
         assert layer.projection == "output"
-        again = hs.Layer(
+        again = Layer(
             layer=0,
             queries=layer.queries,
             keys=layer.keys,

@@ -7,11 +7,11 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import ModelError
 from headscope.capturing import _hub, demo_model, load_model
 from headscope.capturing.facts import display_name
 from headscope.capturing.loading import load_for
 from headscope.cli import run
+from headscope.errors import ModelError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import ModelError
 from headscope.capturing import LOADING, load_bare_model, load_model
 from headscope.capturing import options as _loading
 from headscope.capturing.inputs.parse import parse_input
 from headscope.capturing.loading import load_for
 from headscope.capturing.options import parse_device, parse_loading
+from headscope.errors import ModelError
 from headscope.studies.shared import _source
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -228,5 +228,5 @@ def test_studies_take_the_options_of_loading(save):
         batch_size=1,
     )
     assert "2 texts" in repr(found)
-    with pytest.raises(hs.RecordError, match="device belong to a model and texts"):
+    with pytest.raises(hs.errors.RecordError, match="device belong to a model and texts"):
         hs.heads(hs.capture(folder, text=TEXT), device="cpu")

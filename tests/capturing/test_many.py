@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing import many as _many
+from headscope.errors import CaptureError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXTS = ["a", "the cat sat on it.", ("a dog", "ran"), "she", "b c d e f g h i j k l m", "an owl"]
@@ -132,7 +132,7 @@ def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
     monkeypatch.setattr(type(model.embeddings.word_embeddings), "forward", poisoned)
     found = list(hs.capture_many(model, tokenizer, texts, on_error=seen.__setitem__))
     assert list(seen) == [1]
-    assert isinstance(seen[1], hs.HeadscopeError)
+    assert isinstance(seen[1], hs.errors.HeadscopeError)
     assert ("index out of range" in str(seen[1])) == (fault == "stops")
     for record, weights in zip(found, expected, strict=True):
         np.testing.assert_allclose(record["self"].weights(1), weights, atol=1e-6)
@@ -143,7 +143,8 @@ def test_a_batch_that_fails_is_run_one_by_one(fault, tokenizer, monkeypatch):
 )
 def test_one_text_is_not_many(texts, what, tokenizer):
     with pytest.raises(
-        hs.TextError, match=f"reads many inputs and was given {what}; give a list of them, such as"
+        hs.errors.TextError,
+        match=f"reads many inputs and was given {what}; give a list of them, such as",
     ):
         hs.capture_many(tiny_model("bert"), tokenizer, texts)
 
@@ -155,7 +156,9 @@ def test_a_model_may_be_named(tmp_path, tokenizer):
         found = list(hs.capture_many(name, None, iter(["the cat", "it sat"])))
         assert [record.texts for record in found] == [("the cat",), ("it sat",)]
     assert [len(record["self"]) for record in hs.capture_many(None, texts=["the cat"])] == [6]
-    with pytest.raises(hs.CaptureError, match="capture_many needs the tokenizer of BertModel"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="capture_many needs the tokenizer of BertModel"
+    ):
         hs.capture_many(tiny_model("bert"), None, ["a"])
 
 

@@ -6,7 +6,7 @@ import torch
 from torch.nn import functional
 
 import headscope as hs
-from headscope import CaptureError
+from headscope.errors import CaptureError
 from headscope.tasks import next_word
 from headscope.testing import tiny_model, tiny_tokenizer
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing import capture_encoded, capture_ids
 from headscope.cli import run
+from headscope.errors import CaptureError
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
 

@@ -6,6 +6,7 @@ import torch
 import transformers
 
 import headscope as hs
+from headscope.capturing import capture_encoded
 from headscope.testing import tiny_tokenizer
 
 OBJECTS = tuple(f"object {number}" for number in range(5))
@@ -98,14 +99,14 @@ def test_objects_look_at_the_patches_of_a_picture(kind, processor):
     for name, layers in own_weights(model, inputs).items():
         for number, weights in enumerate(layers):
             assert np.abs(record[name].weights(number) - weights[0].numpy()).max() < 2e-5
-    alone = hs.capture_encoded(model, None, {"pixel_values": inputs["pixel_values"]})[0]
+    alone = capture_encoded(model, None, {"pixel_values": inputs["pixel_values"]})[0]
     assert alone["cross"].query == cross.query
     np.testing.assert_allclose(alone["cross"].weights(1), cross.weights(1), atol=1e-6)
 
 
 def test_padding_of_a_smaller_picture_is_cut(processor):
     model, pictures = detector(), [picture(), picture(96, 128)]
-    records = hs.capture_encoded(model, None, processor(pictures, return_tensors="pt"))
+    records = capture_encoded(model, None, processor(pictures, return_tensors="pt"))
     assert [record["cross"].key.grid for record in records] == [(3, 5), (3, 4)]
     together = list(hs.capture_many(model, processor, [{"image": each} for each in pictures]))
     assert [record["cross"].key.grid for record in together] == [(3, 5), (3, 4)]
@@ -127,7 +128,7 @@ def test_a_detector_is_loaded_by_name(processor, tmp_path):
 
 def test_heads_of_objects_are_changed(processor):
     model = detector()
-    even = hs.Uniform(stack="cross", layer=1, heads=[2])
+    even = hs.interventions.Uniform(stack="cross", layer=1, heads=[2])
     record = hs.capture(model, processor, image=picture(), interventions=[even])
     np.testing.assert_allclose(record["cross"].weights(1)[2], 1 / 15, atol=1e-6)
 
@@ -137,7 +138,7 @@ def test_an_encoder_of_an_encoder_decoder_needs_no_target():
         transformers.T5Config(vocab_size=30, d_model=24, d_kv=8, d_ff=40, num_layers=2, num_heads=3)
     ).eval()
     ids = {"input_ids": torch.tensor([[4, 5, 6, 7]])}
-    assert "decoder" not in hs.capture_encoded(model, tiny_tokenizer(), ids)[0].stacks
+    assert "decoder" not in capture_encoded(model, tiny_tokenizer(), ids)[0].stacks
 
 
 def test_a_change_moves_the_classes_of_objects(processor):
@@ -146,5 +147,5 @@ def test_a_change_moves_the_classes_of_objects(processor):
     assert (found.kind, found.labels) == ("classes", OBJECTS)
     assert {name for name, _ in found.before[0]} == {"LABEL_0", "LABEL_1", "LABEL_2", "no object"}
     # Its classes do not exclude each other.
-    with pytest.raises(hs.InterventionError, match="several labels at once"):
+    with pytest.raises(hs.errors.InterventionError, match="several labels at once"):
         hs.effect(detector("ConditionalDetr"), processor, image=picture(), interventions=change)

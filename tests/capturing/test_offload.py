@@ -85,7 +85,9 @@ def test_a_block_of_interventions_changes_an_offloaded_model_alike(tmp_path):
     states = []
     for model in (tiny_model("bert"), offloaded("bert", "cpu", tmp_path)):
         with (
-            hs.intervene(model, hs.Cut(layer=0, heads=[0], keys=[1]), hs.Uniform(layer=1)),
+            hs.intervene(
+                model, hs.Cut(layer=0, heads=[0], keys=[1]), hs.interventions.Uniform(layer=1)
+            ),
             torch.no_grad(),
         ):
             states.append(model(**inputs).last_hidden_state)

@@ -11,7 +11,6 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
-from headscope import Tokens
 from headscope.capturing import capture_encoded
 from headscope.capturing.building._build import Builder
 from headscope.capturing.calls.attention import difference, recomputed, weights_of
@@ -19,6 +18,7 @@ from headscope.capturing.calls.call import visibility_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.watching._watch import Watch
+from headscope.record import ModelFacts, Tokens
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -220,7 +220,7 @@ def layer_of(call):
     builder = Builder(Inputs({}, (tokens, tokens)), KeepChoice(), call.module)
     builder.take(call)
     builder.complete()
-    return builder.records(hs.ModelFacts())[0]["self"].layers[0]
+    return builder.records(ModelFacts())[0]["self"].layers[0]
 
 
 @pytest.mark.parametrize("mask", ["none", "boolean", "float", "padding", "per head", "both"])

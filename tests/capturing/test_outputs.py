@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing import capture_encoded
+from headscope.errors import CaptureError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError, TextError
 from headscope.capturing import capture_encoded, capture_ids
+from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

@@ -10,8 +10,8 @@ import torch
 from torch.nn import functional
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.diffusion import watch_pipeline
+from headscope.errors import CaptureError
 from headscope.testing import tiny_tokenizer
 
 from ..close import assert_close

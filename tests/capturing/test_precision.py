@@ -9,8 +9,9 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 import headscope as hs
-from headscope import CaptureError
 from headscope.capturing.device import full_precision
+from headscope.errors import CaptureError
+from headscope.record import Layer
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT = "the cat sat on the mat and slept"
@@ -47,7 +48,7 @@ def test_under_autocast_our_own_products_are_not_rounded(family, implementation)
             received = weights.sum(1) / len(stack.query)
             np.testing.assert_allclose(layer.statistics.received, received, atol=1e-6)
             if layer.queries is not None:
-                bare = hs.Layer(
+                bare = Layer(
                     layer=0,
                     queries=layer.queries,
                     keys=layer.keys,

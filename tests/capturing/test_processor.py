@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import CaptureError, InterventionError, ModelError, TextError
 from headscope.capturing import loader_of
+from headscope.errors import CaptureError, InterventionError, ModelError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..processors import square_pictures, tiny_clip, tiny_llava

@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from headscope import CaptureError
 from headscope.capturing import random_twin
+from headscope.errors import CaptureError
 from headscope.testing import tiny_model
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError, TextError
+from headscope.capturing import capture_encoded
+from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model
 
 from ..close import assert_close
@@ -147,4 +148,4 @@ def test_a_series_in_an_encoding_is_not_cut_by_the_model():
     model = tiny_model("timesfm")
     given = {"past_values": torch.zeros(1, 48), "freq": torch.zeros(1, 1, dtype=torch.long)}
     with pytest.raises(CaptureError, match="has 48 steps and TimesFmModel reads 40; give the last"):
-        hs.capture_encoded(model, None, given)
+        capture_encoded(model, None, given)

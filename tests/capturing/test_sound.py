@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError, FileError
 from headscope.capturing import capture_ids
 from headscope.capturing.media.given import parse_sound_input, samples_read
+from headscope.errors import CaptureError, FileError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 RATE = 8000

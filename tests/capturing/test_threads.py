@@ -146,7 +146,7 @@ def test_a_part_and_the_whole_at_once_leave_every_training_flag():
             outside.wait(60)
 
     def left_unused():
-        with pytest.raises(hs.CaptureError, match="could be seen"):
+        with pytest.raises(hs.errors.CaptureError, match="could be seen"):
             watch_the_part()
 
     part = threading.Thread(target=left_unused)

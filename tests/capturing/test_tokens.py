@@ -3,8 +3,10 @@ import warnings
 import pytest
 
 import headscope as hs
+from headscope.capturing import capture_encoded
 from headscope.capturing.inputs.tokens import SpecialTokens, tokens_from_encoding, tokens_from_ids
 from headscope.measures import token_class
+from headscope.record import Tokens
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TEXT, PAIR = "The cat sat.", "Ab, c"
@@ -82,7 +84,7 @@ def test_bytes_of_other_alphabets_read_as_what_was_written():
         assert tokens.labels == (text, "", "")
 
     # an encoding without its text has the same labels
-    (record,) = hs.capture_encoded(model, fast, fast("\u00e9 \u20ac", return_tensors="pt"))
+    (record,) = capture_encoded(model, fast, fast("\u00e9 \u20ac", return_tensors="pt"))
     assert record["self"].query.labels == ("\u00e9", " ", "\u20ac", "", "")
     assert len(set(record["self"].query.words[1:])) == 1
 
@@ -149,11 +151,13 @@ def test_delimiters_are_those_of_the_tokenizer_whatever_they_are_called(names, t
 def test_pieces_that_only_look_like_delimiters_are_none():
     tokenizer = named(bos_token="<s>", unk_token="[UNK]", eos_token="</s>")
     assert tokens_from_ids(tokenizer, [0, 1, 2]).roles == ("bos", None, "eos")
-    bare = hs.Tokens(pieces=("<s>", "a", "</s>"))
+    bare = Tokens(pieces=("<s>", "a", "</s>"))
     assert bare.roles is None
     assert token_class(bare, "delimiter").tolist() == [True, False, True]
-    with pytest.raises(hs.RecordError, match="roles are None, bos, cls, sep, eos, not begin"):
-        hs.Tokens(pieces=("a",), roles=("begin",))
+    with pytest.raises(
+        hs.errors.RecordError, match="roles are None, bos, cls, sep, eos, not begin"
+    ):
+        Tokens(pieces=("a",), roles=("begin",))
 
 
 def bytes_of_bpe():
@@ -253,7 +257,7 @@ def test_each_letter_is_written_once_and_words_are_the_text(backend, known, text
         tokens = tokens_from_ids(tokenizer, encoding["input_ids"])
     else:
         pieces = tokenizer.convert_ids_to_tokens(encoding["input_ids"])
-        tokens = hs.Tokens(pieces=("\u0120",) * (backend is bytes_of_bpe) + tuple(pieces))
+        tokens = Tokens(pieces=("\u0120",) * (backend is bytes_of_bpe) + tuple(pieces))
     assert "".join(tokens.labels).replace(" ", "") == text.replace(" ", "")
     assert list(tokens.whole_words.names) == LETTERS[text]
     assert len(tokens.labels) == len(tokens.pieces)
@@ -373,5 +377,5 @@ def test_an_id_that_the_tokenizer_does_not_have_is_called_by_its_number():
     tokenizer = tiny_tokenizer()
     beyond = len(tokenizer) + 3
     model = tiny_model("bert", vocab_size=beyond + 1)
-    (record,) = hs.capture_encoded(model, tokenizer, [2, 5, beyond])
+    (record,) = capture_encoded(model, tokenizer, [2, 5, beyond])
     assert record["self"].query.labels[2] == f"[{beyond}]"

@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
-from headscope import InterventionError, RecordError
+from headscope.errors import InterventionError, RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 TOKENS, WIDTH = 5, 8
@@ -267,7 +267,7 @@ def test_what_was_made_a_graph_is_refused_by_name():
     model = model_of("softmax", "softmax")
     states = torch.randn(1, TOKENS, WIDTH)
     model.blocks[1] = torch.jit.trace(model.blocks[1], states, check_trace=False)
-    with pytest.raises(hs.CaptureError, match=r"^blocks\.1 runs as a graph of TorchScript"):
+    with pytest.raises(hs.errors.CaptureError, match=r"^blocks\.1 runs as a graph of TorchScript"):
         record_of(model)
 
 
@@ -286,7 +286,9 @@ def test_rows_that_do_not_sum_to_1_are_refused_as_no_softmax(context, keep):
     model = model_of("softmax")
     model.blocks[0].mixer = Own(context)
     with (
-        pytest.raises(hs.CaptureError, match=r"not a softmax: one of these rows sums to 0\.\d+;"),
+        pytest.raises(
+            hs.errors.CaptureError, match=r"not a softmax: one of these rows sums to 0\.\d+;"
+        ),
         hs.watch(model, keep=keep),
     ):
         model(torch.randn(1, TOKENS, WIDTH))

@@ -8,8 +8,9 @@ import torch
 from PIL import Image
 
 import headscope as hs
-from headscope import CaptureError, FileError, RecordError, Tokens
 from headscope.capturing import capture_ids
+from headscope.errors import CaptureError, FileError, RecordError
+from headscope.record import Tokens
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
 

@@ -102,7 +102,7 @@ def test_each_text_of_a_batch_has_its_own_tokens(family, side, given):
             assert record["self"].query.pieces == tuple(own)
             assert not record.numbered
     with (
-        pytest.raises(hs.CaptureError, match="1 sequences of tokens for a batch of 2"),
+        pytest.raises(hs.errors.CaptureError, match="1 sequences of tokens for a batch of 2"),
         hs.watch(model, padded[0], batch=2),
     ):
         model(**encoded)
@@ -177,9 +177,9 @@ def test_an_example_of_padding_alone_is_kept_whole():
 def test_a_text_of_which_nothing_is_read_is_refused(family):
     model, (ids, mask) = tiny_model(family), texts()
     given = {"input_ids": ids, "attention_mask": mask * torch.tensor([[1], [0]])}
-    with pytest.raises(hs.CaptureError, match="hides all 7 positions of row 1 of the batch"):
+    with pytest.raises(hs.errors.CaptureError, match="hides all 7 positions of row 1 of the batch"):
         capture_encoded(model, None, given)
-    with pytest.raises(hs.CaptureError, match="hides all 7 positions of row 1 of the batch"):
+    with pytest.raises(hs.errors.CaptureError, match="hides all 7 positions of row 1 of the batch"):
         watched(model, lambda: model(**given), batch=2)
 
 

@@ -52,23 +52,30 @@ def test_a_model_in_peft_generates_as_the_model_inside(family):
 
 @pytest.mark.parametrize("act", [hs.capture, hs.generate])
 def test_copies_of_a_model_are_refused_in_one_line(act):
-    with pytest.raises(hs.CaptureError, match="DataParallel runs copies of a model; give the"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="DataParallel runs copies of a model; give the"
+    ):
         act(nn.DataParallel(tiny_model("llama", writes=True)), tiny_tokenizer(), TEXT)
 
 
 def test_a_traced_model_is_refused_in_one_line():
     traced = torch.jit.trace(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.ones(2, 3))
-    with pytest.raises(hs.CaptureError, match="runs as a graph of TorchScript"), hs.watch(traced):
+    with (
+        pytest.raises(hs.errors.CaptureError, match="runs as a graph of TorchScript"),
+        hs.watch(traced),
+    ):
         pass
 
 
 def test_a_model_of_sounds_says_so_before_it_writes():
-    with pytest.raises(hs.CaptureError, match=r"reads no text; give it a sound"):
+    with pytest.raises(hs.errors.CaptureError, match=r"reads no text; give it a sound"):
         hs.generate(tiny_model("whisper", writes=True), tiny_tokenizer(), TEXT)
 
 
 def test_nothing_to_run_on_is_one_line():
-    with pytest.raises(hs.CaptureError, match="was given nothing to run LlamaModel on; give"):
+    with pytest.raises(
+        hs.errors.CaptureError, match="was given nothing to run LlamaModel on; give"
+    ):
         capture_ids(tiny_model("llama"))
 
 

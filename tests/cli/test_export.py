@@ -46,7 +46,7 @@ def test_every_format_holds_the_weights(record, here, capsys):
 @pytest.mark.parametrize("more", [[], ["--layer", "0", "--head", "1", "--words"]])
 def test_every_format_says_that_nothing_stands_against_the_weights(more, here):
     ones = np.ones((1, 2, 3, 4), np.float32)
-    record = hs.from_queries_keys(ones, ones, ["a", "b", "c"], rotary="none")
+    record = hs.foreign.from_queries_keys(ones, ones, ["a", "b", "c"], rotary="none")
     hs.save(record, "run.safetensors")
     for kind in ("csv", "parquet", "nc", "npz"):
         assert run(["export", "run.safetensors", "--out", f"w.{kind}", *more]) == 0, kind

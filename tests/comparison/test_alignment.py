@@ -3,8 +3,8 @@ import re
 import numpy as np
 import pytest
 
-from headscope import RecordError
 from headscope.comparison import align, grid_tokens
+from headscope.errors import RecordError
 from headscope.record import Tokens
 
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
 from headscope.comparison import StackComparison, align
 from headscope.comparison._grid import epsilon_of, rounding_distance
+from headscope.errors import RecordError
 from headscope.measures import jensen_shannon
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights

@@ -8,6 +8,7 @@ import pytest
 
 import headscope as hs
 from headscope import patterns
+from headscope.record import ModelFacts
 from headscope.testing import random_record
 
 KEPT = Path(__file__).parents[1] / "results" / "kept"
@@ -20,7 +21,7 @@ def heads_of(first, model=""):
     records = []
     for seed in range(first, first + 6):
         weights = np.random.default_rng(seed).dirichlet(np.ones(7), (2, 1, 3, 7))
-        records.append(replace(hs.from_weights(weights, TOKENS), model=hs.ModelFacts(name=model)))
+        records.append(replace(hs.from_weights(weights, TOKENS), model=ModelFacts(name=model)))
     return patterns.heads(records)
 
 
@@ -51,7 +52,7 @@ def test_the_rows_that_differ_most_are_drawn(tmp_path):
     most = most.loc[most["difference"].abs().idxmax()]
     assert f"{most['layer']}-{most['head']}-{most['pattern']}" in drawn
     assert "score, B less A" in drawn
-    with pytest.raises(hs.FigureError, match="no measure 'size' in both; there are score,"):
+    with pytest.raises(hs.errors.FigureError, match="no measure 'size' in both; there are score,"):
         found.figure(measure="size")
 
 
@@ -92,16 +93,22 @@ def test_numbers_of_heads_of_two_models_are_warned_of():
 )
 def test_options_of_records_are_refused_for_results(option):
     a = heads_of(0)
-    with pytest.raises(hs.RecordError, match=f"{next(iter(option))}=.* is for records"):
+    with pytest.raises(hs.errors.RecordError, match=f"{next(iter(option))}=.* is for records"):
         hs.compare(a, a, **option)
     for pair in ((a, a), (random_record(), random_record())):
-        with pytest.raises(hs.RecordError, match="compare has no option 'foo'; there are stack"):
+        with pytest.raises(
+            hs.errors.RecordError, match="compare has no option 'foo'; there are stack"
+        ):
             hs.compare(*pair, foo=3)
 
 
 def test_what_makes_no_sense_is_refused():
     relations = hs.load(KEPT / "relations.safetensors")
-    with pytest.raises(hs.RecordError, match="two results of one kind, got Heads and Relations"):
+    with pytest.raises(
+        hs.errors.RecordError, match="two results of one kind, got Heads and Relations"
+    ):
         hs.compare(heads_of(0), relations)
-    with pytest.raises(hs.RecordError, match="Expected two results, or as many records on both"):
+    with pytest.raises(
+        hs.errors.RecordError, match="Expected two results, or as many records on both"
+    ):
         hs.compare(heads_of(0), random_record())

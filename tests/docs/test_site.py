@@ -34,8 +34,11 @@ def test_every_page_is_in_the_menu(site):
 
 
 def test_every_public_name_has_its_place_in_the_reference(site):
-    text = "".join(page.read_text(encoding="utf-8") for page in (site / "reference").glob("*.html"))
-    shown = set(re.findall(r'id="headscope\.(\w+)"', text))
+    pages = {page.stem: page.read_text("utf-8") for page in (site / "reference").glob("*.html")}
+    shown = set(re.findall(r'id="headscope\.(\w+)"', "".join(pages.values())))
+    for module in ("errors", "foreign", "interventions", "texts"):
+        assert f'id="headscope.{module}.' in pages[module]
+        shown.add(module)
     assert set(headscope.__all__) - {"__version__"} - shown == set()
 
 

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError, Tokens
+from headscope.errors import RecordError
 from headscope.evidence import mean_map, position_map, rng_of, shuffled_tokens, uniform_map
 from headscope.measures import mass_on_pairs, same_token
+from headscope.record import Tokens
 
 
 def test_uniform_rows_keep_to_what_is_visible(rng):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import benjamini_hochberg, holm
 
 from ..close import assert_close

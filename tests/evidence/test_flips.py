@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, permutation_test
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import effect_size, judged, p_flipped
 
 from ..close import assert_close

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm, t
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import effective_groups, interval, redrawn_ratios
 from headscope.evidence._interval import expanded_tails
 

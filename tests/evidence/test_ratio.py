@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import interval, redrawn_interval, redrawn_ratios, share_interval
 
 TEXTS, HEADS = 9, 4

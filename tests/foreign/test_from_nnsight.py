@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.record.recompute import softmax_of
 from headscope.testing import random_weights
 
@@ -128,7 +128,9 @@ def hidden():
     ],
 )
 def test_every_form_of_saved_weights_gives_the_same_record(weights, given):
-    record = hs.from_nnsight(given(weights), TOKENS, text="the cat sat on mats", model="gpt2")
+    record = hs.foreign.from_nnsight(
+        given(weights), TOKENS, text="the cat sat on mats", model="gpt2"
+    )
     for layer in range(2):
         np.testing.assert_array_equal(record["self"].weights(layer), weights[layer, 0])
     assert (record.model.name, record.texts, record.verified) == (
@@ -143,7 +145,7 @@ def test_every_form_of_saved_weights_gives_the_same_record(weights, given):
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "sdpa"])
 def test_a_call_of_the_attention_interface_holds_everything(call, mask, visible, kind, eager):
     saved, weights = call(visible=visible, mask=mask, eager=eager, scaling=0.3)
-    record = hs.from_nnsight([None, saved], TOKENS)
+    record = hs.foreign.from_nnsight([None, saved], TOKENS)
     layer = record["self"].layer(1)
     np.testing.assert_allclose(layer.weights_of(), weights[0], atol=1e-6)
     np.testing.assert_array_equal(layer.queries, saved["inputs"][0][1][0])
@@ -157,7 +159,7 @@ def test_window_cap_sinks_and_bias_come_from_the_call(call, eager):
     sinks = torch.linspace(-1, 1, 6)
     distance = np.arange(6)[:, None, None] * (np.arange(5)[None, :] - np.arange(5)[:, None]) / 4
     saved, weights = call(visible=WINDOW, bias=distance, eager=eager, softcap=0.6, s_aux=sinks)
-    layer = hs.from_nnsight([saved], TOKENS)["self"].layer(0)
+    layer = hs.foreign.from_nnsight([saved], TOKENS)["self"].layer(0)
     np.testing.assert_allclose(layer.weights_of(), weights[0], atol=1e-6)
     np.testing.assert_allclose(softmax_of(layer.scores_of(), layer.sinks), weights[0], atol=1e-6)
     assert (layer.kind, layer.soft_cap) == ("sliding", 0.6)
@@ -174,11 +176,11 @@ def test_queries_keys_and_values_by_name(call):
         "values": values,
         "output": saved["output"][0],
     }
-    record = hs.from_nnsight({7: parts | {"scale": 0.5}}, TOKENS)
+    record = hs.foreign.from_nnsight({7: parts | {"scale": 0.5}}, TOKENS)
     np.testing.assert_array_equal(record["self"].layer(7).keys, keys[0])
     assert record.verified < 1e-6
     assert (
-        hs.from_nnsight([parts], TOKENS)["self"].layer(0).scale == 0.5
+        hs.foreign.from_nnsight([parts], TOKENS)["self"].layer(0).scale == 0.5
     )  # one over the root of 4 features
 
 
@@ -186,7 +188,7 @@ def test_one_text_of_a_batch_and_its_place_in_the_padding(call):
     # Two prompts in one trace: nnsight pads the shorter on the left, and eager rows of padding
     # become uniform.
     saved, weights = call(batch=3, visible=CAUSAL & (np.arange(5) > 1) | np.eye(5, dtype=bool))
-    record = hs.from_nnsight([saved], TOKENS[2:], example=1, positions=slice(2, None))
+    record = hs.foreign.from_nnsight([saved], TOKENS[2:], example=1, positions=slice(2, None))
     np.testing.assert_array_equal(record["self"].weights(0), weights[1, :, 2:, 2:])
     assert record["self"].layer(0).kind == "causal"
     assert record.verified < 1e-6
@@ -195,7 +197,7 @@ def test_one_text_of_a_batch_and_its_place_in_the_padding(call):
 def test_one_mask_serves_a_whole_batch(call):
     saved, weights = call(batch=3)
     (*arrays, mask), options = saved["inputs"]
-    record = hs.from_nnsight(
+    record = hs.foreign.from_nnsight(
         [saved | {"inputs": ((*arrays, mask[:1]), options)}], TOKENS, example=1
     )
     np.testing.assert_array_equal(record["self"].weights(0), weights[1])
@@ -204,7 +206,7 @@ def test_one_mask_serves_a_whole_batch(call):
 @pytest.mark.parametrize("mask", ["added", "bool"])
 def test_without_weights_the_mask_is_that_of_the_call(call, mask):
     saved, weights = call(visible=WINDOW, mask=mask, eager=False)
-    layer = hs.from_nnsight([saved], TOKENS)["self"].layer(0)
+    layer = hs.foreign.from_nnsight([saved], TOKENS)["self"].layer(0)
     np.testing.assert_allclose(layer.weights_of(), weights[0], atol=1e-6)
     assert layer.kind == "sliding"
 
@@ -215,14 +217,16 @@ def test_encoder_and_decoder_have_their_stacks(rng):
         "decoder": [(torch.zeros(1, 3, 24), torch.tensor(random_weights(rng, (1, 6, 3, 3))))],
         "cross": {0: random_weights(rng, (1, 6, 3, 5))},
     }
-    record = hs.from_nnsight(saved, TOKENS, decoder_tokens=["<pad>", "die", "Katze"])
+    record = hs.foreign.from_nnsight(saved, TOKENS, decoder_tokens=["<pad>", "die", "Katze"])
     assert list(record.stacks) == ["encoder", "decoder", "cross"]
     np.testing.assert_array_equal(record["cross"].weights(0), saved["cross"][0][0])
     assert record["decoder"].key.pieces == ("<pad>", "die", "Katze")
     with pytest.raises(RecordError, match="'decoder'; give decoder_tokens"):
-        hs.from_nnsight(saved, TOKENS)
+        hs.foreign.from_nnsight(saved, TOKENS)
     with pytest.raises(RecordError, match="positions are for models with one stack"):
-        hs.from_nnsight(saved, TOKENS, decoder_tokens=["<pad>", "die", "Katze"], positions=[1])
+        hs.foreign.from_nnsight(
+            saved, TOKENS, decoder_tokens=["<pad>", "die", "Katze"], positions=[1]
+        )
 
 
 @pytest.mark.parametrize(
@@ -249,7 +253,7 @@ def test_encoder_and_decoder_have_their_stacks(rng):
 )
 def test_what_is_no_attention_is_refused(weights, saved, message):
     with pytest.raises(RecordError, match=message):
-        hs.from_nnsight(saved(weights), TOKENS)
+        hs.foreign.from_nnsight(saved(weights), TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +278,7 @@ def test_a_call_whose_parts_do_not_agree_is_refused(call, part, eager):
         place = ["queries", "keys", "values"].index(part)
         arrays[place] = arrays[place].flip(1)
     with pytest.raises(RecordError, match=r"differs? from the (weights|output) |holds the"):
-        hs.from_nnsight(
+        hs.foreign.from_nnsight(
             [{"inputs": ((module, *arrays), options), "output": (output, made)}], TOKENS
         )
 
@@ -284,4 +288,4 @@ def test_a_mask_of_another_size_is_refused(call):
     (module, *arrays), options = saved["inputs"]
     arrays[3] = torch.nn.functional.pad(arrays[3], (0, 3), value=torch.finfo(torch.float32).min)
     with pytest.raises(RecordError, match=r"queries and keys give \(5, 5\), but \(5, 8\) visible"):
-        hs.from_nnsight([saved | {"inputs": ((module, *arrays), options)}], TOKENS)
+        hs.foreign.from_nnsight([saved | {"inputs": ((module, *arrays), options)}], TOKENS)

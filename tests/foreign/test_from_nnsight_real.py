@@ -102,7 +102,7 @@ def test_the_example_of_the_docstring_is_true():
     model = tiny("GPT2LMHeadModel")
     with model.trace(TEXT):
         saved = nnsight.save([block.attn.output[1] for block in model.transformer.h])
-    check(hs.from_nnsight(saved, model.tokenizer.tokenize(TEXT)), "GPT2LMHeadModel")
+    check(hs.foreign.from_nnsight(saved, model.tokenizer.tokenize(TEXT)), "GPT2LMHeadModel")
 
 
 def test_outputs_and_caches_and_attentions():
@@ -111,13 +111,13 @@ def test_outputs_and_caches_and_attentions():
     tokens = model.tokenizer.tokenize(TEXT)
     with model.trace(TEXT):
         outputs = nnsight.save([attention.output for attention in attentions(model)])
-    check(hs.from_nnsight(outputs, tokens), name)
+    check(hs.foreign.from_nnsight(outputs, tokens), name)
     with model.trace(TEXT) as tracer:
         cache = tracer.cache(modules=attentions(model))
-    check(hs.from_nnsight(cache, tokens), name)
+    check(hs.foreign.from_nnsight(cache, tokens), name)
     with model.trace(TEXT, output_attentions=True):
         given = model.output.attentions.save()
-    check(hs.from_nnsight(given, tokens), name)
+    check(hs.foreign.from_nnsight(given, tokens), name)
 
 
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
@@ -133,7 +133,7 @@ def test_calls_of_the_attention_interface_are_checked(name, attention):
         for module in attentions(model):
             call = module.source.attention_interface_1
             calls.append({"inputs": call.inputs, "output": call.output})
-    record = hs.from_nnsight(calls, tokenizer().tokenize(TEXT))
+    record = hs.foreign.from_nnsight(calls, tokenizer().tokenize(TEXT))
     check(record, name, atol=5e-6)
     assert record.verified < 5e-6
     assert record["self"].layer(1).queries is not None
@@ -148,12 +148,12 @@ def test_a_prompt_that_nnsight_padded_is_found_in_its_place():
         with tracer.invoke("cat sat"):
             second = model.transformer.h[0].attn.output[1].save()
     assert first.shape == second.shape == (1, 3, 5, 5)
-    record = hs.from_nnsight([second], ["cat", "sat"], positions=slice(3, None))
+    record = hs.foreign.from_nnsight([second], ["cat", "sat"], positions=slice(3, None))
     np.testing.assert_allclose(record["self"].weights(0), wanted(name, "cat sat")[0], atol=2e-6)
 
 
 def test_the_save_that_nnsight_puts_on_every_object_does_not_hide_ours(tmp_path):
-    record = hs.from_nnsight([[[[1.0, 0.0], [0.25, 0.75]]]], ["cat", "sat"])
+    record = hs.foreign.from_nnsight([[[[1.0, 0.0], [0.25, 0.75]]]], ["cat", "sat"])
     assert hasattr(object, "save")
     hs.save(record, tmp_path / "run.safetensors")
     assert hs.load(tmp_path / "run.safetensors")["self"].query.pieces == ("cat", "sat")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 WORD = "unverified: of queries and keys that nothing stands against"
@@ -24,7 +24,7 @@ def arrays(stack, layers=(0, 1)):
 
 def read(stack, queries, keys, **more):
     given = {"rotary": "applied", "window": 5} | more
-    return hs.from_queries_keys(queries, keys, stack.key.pieces, **given)
+    return hs.foreign.from_queries_keys(queries, keys, stack.key.pieces, **given)
 
 
 def test_weights_follow_from_queries_and_keys(captured):

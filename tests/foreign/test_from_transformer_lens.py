@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
+from headscope.record import Tokens
 
 TOKENS = ["<|endoftext|>", "Once", " upon", " a", " time"]
 SOURCE = ["the", "cat", "sat", "on", "a", "mat", "</s>"]
@@ -50,7 +51,7 @@ class ActivationCache:
 )
 def test_every_form_of_a_cache_gives_the_same_record(made, given):
     cache = made()
-    record = hs.from_transformer_lens(given(cache), TOKENS, text="Once upon a time")
+    record = hs.foreign.from_transformer_lens(given(cache), TOKENS, text="Once upon a time")
     layer = record["self"].layer(1)
     np.testing.assert_array_equal(layer.weights, cache["blocks.1.attn.hook_pattern"][0])
     np.testing.assert_array_equal(layer.queries, cache["blocks.1.attn.hook_q"][0].swapaxes(0, 1))
@@ -77,10 +78,10 @@ def test_the_configuration_gives_scale_cap_and_facts(made):
     model = config(**facts, architecture="Gemma2ForCausalLM", dtype=torch.float32)
     cache = made(scale=1 / 3, cap=0.7)
     for record in (
-        hs.from_transformer_lens(cache, TOKENS, model=model),
-        hs.from_transformer_lens(cache, TOKENS, model=model.cfg),
-        hs.from_transformer_lens(cache, TOKENS, model=vars(model.cfg)),
-        hs.from_transformer_lens(ActivationCache(cache, model), TOKENS),
+        hs.foreign.from_transformer_lens(cache, TOKENS, model=model),
+        hs.foreign.from_transformer_lens(cache, TOKENS, model=model.cfg),
+        hs.foreign.from_transformer_lens(cache, TOKENS, model=vars(model.cfg)),
+        hs.foreign.from_transformer_lens(ActivationCache(cache, model), TOKENS),
     ):
         layer = record["self"].layer(1)
         assert (layer.scale, layer.soft_cap) == (1 / 3, 0.7)
@@ -97,7 +98,7 @@ def test_rotated_queries_and_keys_are_taken_before_plain_ones(made, rng):
         plain = cache[f"blocks.1.attn.hook_{name}"]
         cache[f"blocks.1.attn.hook_rot_{name}"] = plain
         cache[f"blocks.1.attn.hook_{name}"] = rng.standard_normal(plain.shape).astype(np.float32)
-    layer = hs.from_transformer_lens(
+    layer = hs.foreign.from_transformer_lens(
         cache, TOKENS, model=config(positional_embedding_type="rotary")
     )["self"].layer(1)
     np.testing.assert_array_equal(
@@ -108,7 +109,7 @@ def test_rotated_queries_and_keys_are_taken_before_plain_ones(made, rng):
 def test_a_rotary_model_without_rotated_queries_keeps_weights_and_values(made):
     # A TransformerBridge (4.3.0) over GPT-NeoX or GPT-J.
     model = config(positional_embedding_type="rotary")
-    layer = hs.from_transformer_lens(made(), TOKENS, model=model)["self"].layer(1)
+    layer = hs.foreign.from_transformer_lens(made(), TOKENS, model=model)["self"].layer(1)
     assert (layer.queries, layer.keys) == (None, None)
     assert layer.values is not None
     assert layer.verified < 1e-6
@@ -116,14 +117,16 @@ def test_a_rotary_model_without_rotated_queries_keeps_weights_and_values(made):
 
 def test_one_text_of_a_batch_and_its_place_in_the_padding(made):
     cache = made(batch=3, visible=CAUSAL & (np.arange(5) > 1) | np.eye(5, dtype=bool))
-    record = hs.from_transformer_lens(cache, TOKENS[2:], example=2, positions=slice(2, None))
+    record = hs.foreign.from_transformer_lens(
+        cache, TOKENS[2:], example=2, positions=slice(2, None)
+    )
     np.testing.assert_array_equal(
         record["self"].weights(1), cache["blocks.1.attn.hook_pattern"][2][:, 2:, 2:]
     )
     assert record["self"].layer(1).kind == "causal"
     with pytest.raises(RecordError, match="of the weight of query 0 to keys that positions leave"):
-        hs.from_transformer_lens(cache, TOKENS[3:], example=2, positions=slice(3, None))
-    listed = hs.from_transformer_lens(cache, TOKENS[2:], example=2, positions=[2, 3, 4])
+        hs.foreign.from_transformer_lens(cache, TOKENS[3:], example=2, positions=slice(3, None))
+    listed = hs.foreign.from_transformer_lens(cache, TOKENS[2:], example=2, positions=[2, 3, 4])
     np.testing.assert_array_equal(listed["self"].layer(1).values, record["self"].layer(1).values)
 
 
@@ -141,7 +144,7 @@ def test_encoder_and_decoder_have_their_stacks(made, encoder, decoder, cross):
         | made(encoder, size=(7, 7), visible=None)
         | made(decoder, size=(4, 4), visible=CAUSAL[:4, :4])
     )
-    record = hs.from_transformer_lens(
+    record = hs.foreign.from_transformer_lens(
         cache, SOURCE, decoder_tokens=TARGET, text="the cat sat on a mat"
     )
     assert list(record.stacks) == ["encoder", "decoder", "cross"]
@@ -149,9 +152,9 @@ def test_encoder_and_decoder_have_their_stacks(made, encoder, decoder, cross):
     assert record["cross"].key.texts == ("the cat sat on a mat",)
     np.testing.assert_array_equal(record["cross"].weights(0), cache[f"{cross}.hook_pattern"][0])
     with pytest.raises(RecordError, match="give decoder_tokens"):
-        hs.from_transformer_lens(cache, SOURCE)
+        hs.foreign.from_transformer_lens(cache, SOURCE)
     with pytest.raises(RecordError, match="positions are for models with one stack"):
-        hs.from_transformer_lens(cache, SOURCE, decoder_tokens=TARGET, positions=[1])
+        hs.foreign.from_transformer_lens(cache, SOURCE, decoder_tokens=TARGET, positions=[1])
 
 
 def test_layers_keep_their_numbers_in_order(made):
@@ -160,7 +163,10 @@ def test_layers_keep_their_numbers_in_order(made):
         | made("blocks.9.attn")
         | {"blocks.2.attn.hook_z": 1, "hook_embed": 2}
     )
-    assert [layer.layer for layer in hs.from_transformer_lens(cache, TOKENS)["self"]] == [9, 10]
+    assert [layer.layer for layer in hs.foreign.from_transformer_lens(cache, TOKENS)["self"]] == [
+        9,
+        10,
+    ]
 
 
 def changed(hook, change):
@@ -195,7 +201,7 @@ def changed(hook, change):
 )
 def test_what_does_not_agree_is_refused(made, given, message):
     with pytest.raises(RecordError, match=message):
-        hs.from_transformer_lens(given(made()), TOKENS)
+        hs.foreign.from_transformer_lens(given(made()), TOKENS)
 
 
 @pytest.mark.parametrize(
@@ -206,18 +212,18 @@ def test_what_does_not_agree_is_refused(made, given, message):
         ({"tokens": TOKENS, "example": 1}, "holds a batch of 1 texts, numbered from 0; there is"),
         ({"tokens": TOKENS, "example": -1}, "whole number from 0 on, not -1"),
         (
-            {"tokens": hs.Tokens(pieces=tuple(TOKENS), texts=("a",)), "text": "b"},
+            {"tokens": Tokens(pieces=tuple(TOKENS), texts=("a",)), "text": "b"},
             "the tokens hold theirs already",
         ),
     ],
 )
 def test_what_does_not_fit_the_cache_is_refused(made, arguments, message):
     with pytest.raises(RecordError, match=message):
-        hs.from_transformer_lens(made(), **arguments)
+        hs.foreign.from_transformer_lens(made(), **arguments)
 
 
 def test_a_record_from_a_cache_is_saved_and_drawn_like_any_other(made, tmp_path):
-    record = hs.from_transformer_lens(made(), TOKENS)
+    record = hs.foreign.from_transformer_lens(made(), TOKENS)
     hs.save(record, tmp_path / "run.safetensors")
     loaded = hs.load(tmp_path / "run.safetensors")
     np.testing.assert_array_equal(loaded["self"].weights(1), record["self"].weights(1))

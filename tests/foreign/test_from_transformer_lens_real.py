@@ -131,7 +131,9 @@ def test_a_bridge_gives_the_weights_of_the_model_itself(name, folder):
     ids = torch.tensor([[3, 5, 6, 7, 8, 9, 10]])
     with torch.no_grad():
         wanted = tiny(name, MODELS[name])(ids, output_attentions=True).attentions
-    record = hs.from_transformer_lens(run(bridged(tiny(name, MODELS[name]), folder), ids), TOKENS)
+    record = hs.foreign.from_transformer_lens(
+        run(bridged(tiny(name, MODELS[name]), folder), ids), TOKENS
+    )
     for layer, weights in enumerate(wanted):
         np.testing.assert_allclose(record["self"].weights(layer), weights[0].numpy(), atol=2e-6)
     assert record.verified < 2e-6
@@ -157,7 +159,7 @@ def test_a_bridge_over_an_encoder_and_a_decoder_gives_three_stacks(name, folder)
             source, decoder_input_ids=target, output_attentions=True
         )
     cache = run(bridged(tiny(name, TWO_STACKS[name]), folder), source, decoder_input=target)
-    record = hs.from_transformer_lens(cache, TOKENS, decoder_tokens=list("wxyz"))
+    record = hs.foreign.from_transformer_lens(cache, TOKENS, decoder_tokens=list("wxyz"))
     wanted = {
         "encoder": made.encoder_attentions,
         "decoder": made.decoder_attentions,
@@ -172,5 +174,7 @@ def test_a_bridge_over_an_encoder_and_a_decoder_gives_three_stacks(name, folder)
 def test_the_tokens_of_the_model_fit_its_cache(folder):
     model = bridged(tiny("GPT2LMHeadModel", MODELS["GPT2LMHeadModel"]), folder)
     ids = torch.tensor([[0, 3, 5]])
-    record = hs.from_transformer_lens(run(model, ids).remove_batch_dim(), model.to_str_tokens(ids))
+    record = hs.foreign.from_transformer_lens(
+        run(model, ids).remove_batch_dim(), model.to_str_tokens(ids)
+    )
     assert record["self"].query.pieces == ("<s>", "a", "b")

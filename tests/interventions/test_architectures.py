@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import InterventionError
 from headscope.capturing import capture_ids
+from headscope.errors import InterventionError
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
 
@@ -86,7 +86,10 @@ def test_uniform_and_zero_are_what_the_record_shows(given):
     _, model, inputs, records = given
     for stack, layers in stacks_of(records):
         last = layers[-1].layer
-        changes = hs.Uniform(stack=stack, layer=last), hs.Zero(stack=stack, layer=last, heads=0)
+        changes = (
+            hs.interventions.Uniform(stack=stack, layer=last),
+            hs.Zero(stack=stack, layer=last, heads=0),
+        )
         with hs.intervene(model, *changes):
             found = capture_ids(model, **inputs)
         for record, own in zip(found, records, strict=True):
@@ -112,7 +115,7 @@ def test_own_weights_and_own_outputs_change_nothing(given):
         numbers = [layer.layer for layer in layers]
         changes = [
             *(
-                hs.SetWeights(
+                hs.interventions.SetWeights(
                     weights=[record[stack].weights(number) for record in records],
                     stack=stack,
                     layer=number,

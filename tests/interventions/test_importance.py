@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import InterventionError
+from headscope.errors import InterventionError
 from headscope.interventions import (
     Uniform,
     Zero,

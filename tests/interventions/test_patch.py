@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import InterventionError
 from headscope.capturing import capture_encoded
+from headscope.errors import InterventionError
 from headscope.testing import tiny_model
 
 from ..close import assert_close

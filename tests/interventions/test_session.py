@@ -9,9 +9,9 @@ from torch import nn
 from torch.overrides import _get_current_function_mode
 
 import headscope as hs
-from headscope import CaptureError, InterventionError
 from headscope.capturing import capture_encoded
 from headscope.capturing.watching.operators import OperatorWatch
+from headscope.errors import CaptureError, InterventionError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -24,11 +24,13 @@ def test_blocks_nest_and_come_back_one_by_one(batch, states):
     intact = states(model, **inputs)
     with hs.intervene(model, hs.Zero(layer=1, heads=0)):
         outer = states(model, **inputs)
-        with hs.intervene(model, hs.Uniform(layer=1, heads=[1, 2])):
+        with hs.intervene(model, hs.interventions.Uniform(layer=1, heads=[1, 2])):
             both = states(model, **inputs)
         assert_close(states(model, **inputs), outer)
     assert_close(states(model, **inputs), intact)
-    with hs.intervene(model, hs.Zero(layer=1, heads=0), hs.Uniform(layer=1, heads=[1, 2])):
+    with hs.intervene(
+        model, hs.Zero(layer=1, heads=0), hs.interventions.Uniform(layer=1, heads=[1, 2])
+    ):
         assert_close(states(model, **inputs), both)
     assert len({tuple(found.ravel()[:5].tolist()) for found in (intact, outer, both)}) == 3
 
@@ -80,7 +82,7 @@ def test_it_comes_back_after_an_error_inside_the_model(batch, states):
 
     with (
         pytest.raises(ZeroDivisionError),
-        hs.intervene(model, hs.SetWeights(weights=fail, layer=0)),
+        hs.intervene(model, hs.interventions.SetWeights(weights=fail, layer=0)),
     ):
         states(model, **inputs)
     assert_close(states(model, **inputs), intact)
@@ -99,7 +101,7 @@ def hooks_of(model):
 def test_a_capture_inside_a_block_is_one_with_interventions(family, tokenizer):
     model = tiny_model(family)
     interventions = [
-        hs.Uniform(layer=0, heads=1),
+        hs.interventions.Uniform(layer=0, heads=1),
         hs.Cut(layer=1, queries=3, keys=1, renormalise=False),
     ]
     given = hs.capture(model, tokenizer, TEXT, interventions=interventions)
@@ -115,7 +117,7 @@ def test_half_of_a_row_is_cut_once_and_not_twice(tokenizer):
     """Watches on the inside and outside both see the layer; only one of them may change it."""
     model = tiny_model("gptj")
     own = hs.capture(model, tokenizer, TEXT)["self"].weights(0)
-    halved = hs.SetWeights(weights=lambda weights: weights / 2, layer=0)
+    halved = hs.interventions.SetWeights(weights=lambda weights: weights / 2, layer=0)
     with hs.intervene(model, halved):
         found = hs.capture(model, tokenizer, TEXT)
     np.testing.assert_allclose(found["self"].weights(0), own / 2, atol=1e-6)
@@ -151,7 +153,9 @@ def test_two_models_in_one_block(tokenizer, states):
 def test_layers_that_share_their_module_are_told_apart(tokenizer):
     model = tiny_model("albert")
     own = hs.capture(model, tokenizer, TEXT)["self"]
-    found = hs.capture(model, tokenizer, TEXT, interventions=[hs.Uniform(layer=1)])["self"]
+    found = hs.capture(model, tokenizer, TEXT, interventions=[hs.interventions.Uniform(layer=1)])[
+        "self"
+    ]
     assert_close(found.weights(0), own.weights(0))
     np.testing.assert_allclose(found.weights(1), 1 / 12, atol=1e-6)
 
@@ -165,7 +169,7 @@ def test_generation_step_by_step_is_what_a_run_without_a_cache_gives(family, tok
         if family.startswith("gpt")
         else [{"stack": name} for name in ("encoder", "decoder", "cross")]
     )
-    interventions = [hs.Uniform(layer=0, heads=1, **stack) for stack in stacks]
+    interventions = [hs.interventions.Uniform(layer=0, heads=1, **stack) for stack in stacks]
     interventions += [hs.Zero(layer=1, heads=0, **stack) for stack in stacks]
     settings = {
         "max_new_tokens": 6,
@@ -188,7 +192,7 @@ def test_generation_step_by_step_is_what_a_run_without_a_cache_gives(family, tok
 def test_a_generation_that_is_recorded(family, tokenizer):
     with hs.intervene(
         model := tiny_model(family, writes=True),
-        hs.Uniform(layer=0, heads=1),
+        hs.interventions.Uniform(layer=0, heads=1),
         hs.Zero(layer=1, heads=0),
     ):
         record = hs.generate(model, tokenizer, "the cat", max_new_tokens=4)
@@ -201,10 +205,10 @@ def test_a_generation_that_is_recorded(family, tokenizer):
 
 COUNTED = {
     "silenced": lambda records: hs.Zero(layer=0, heads=1, queries=[0, 3]),
-    "even": lambda records: hs.Uniform(layer=1, heads=1, queries=1),
+    "even": lambda records: hs.interventions.Uniform(layer=1, heads=1, queries=1),
     "link": lambda records: hs.Cut(layer=0, heads=0, queries=2, keys=0),
     "key": lambda records: hs.Cut(layer=0, heads=0, keys=1),
-    "mean": lambda records: hs.Mean(layer=1, heads=2, records=records),
+    "mean": lambda records: hs.interventions.Mean(layer=1, heads=2, records=records),
     "outputs": lambda records: hs.Patch(
         layer=0, record=records[0], what="output", positions=[3, 1], source=[7, 2]
     ),
@@ -251,7 +255,9 @@ def test_torchs_own_multi_head_attention():
     assert (found - wanted).abs().max() < 1e-6
     assert not seen.records[1]["self"].weights(0, 1).any()
     assert seen.record.verified < 1e-6
-    with hs.watch(model, batch=2, interventions=[hs.Uniform(layer=0, heads=2)]) as seen:
+    with hs.watch(
+        model, batch=2, interventions=[hs.interventions.Uniform(layer=0, heads=2)]
+    ) as seen:
         model(states)
     np.testing.assert_allclose(seen.record["self"].weights(0, 2), 1 / 5, atol=1e-6)
 
@@ -262,7 +268,7 @@ def test_bfloat16(tokenizer):
         model,
         tokenizer,
         TEXT,
-        interventions=[hs.Uniform(layer=0, heads=1), hs.Zero(layer=1, heads=0)],
+        interventions=[hs.interventions.Uniform(layer=0, heads=1), hs.Zero(layer=1, heads=0)],
     )
     np.testing.assert_allclose(record["self"].weights(0, 1)[3, :4], 1 / 4, atol=1e-6)
     assert not record["self"].weights(1, 0).any()
@@ -275,7 +281,7 @@ def test_whatever_is_kept(keep, tokenizer):
         tokenizer,
         TEXT,
         keep=keep,
-        interventions=[hs.Zero(layer=0, heads=1), hs.Uniform(layer=0)],
+        interventions=[hs.Zero(layer=0, heads=1), hs.interventions.Uniform(layer=0)],
     )["self"].layer(0)
     assert len(layer.changes) == 2
     if keep == "statistics":
@@ -288,7 +294,7 @@ def test_whatever_is_kept(keep, tokenizer):
 def test_the_interface_of_the_model_is_asked_for_its_own_weights_too(tokenizer):
     model = tiny_model("bert", attn_implementation="eager")
     inputs = tokenizer(TEXT, return_tensors="pt")
-    with torch.no_grad(), hs.intervene(model, hs.Uniform(layer=1, heads=0)):
+    with torch.no_grad(), hs.intervene(model, hs.interventions.Uniform(layer=1, heads=0)):
         returned = model(**inputs, output_attentions=True).attentions
     np.testing.assert_allclose(returned[1][0, 0].numpy(), 1 / 12, atol=1e-6)
 
@@ -336,7 +342,7 @@ def test_other_mistakes_are_said_at_once():
     with pytest.raises(InterventionError, match="Cut needs the keys"):
         hs.Cut(queries=0)
     with pytest.raises(InterventionError, match="needs the records whose mean is to be taken"):
-        hs.Mean(records=[])
+        hs.interventions.Mean(records=[])
 
 
 def test_a_model_without_attention_is_refused(tokenizer):
@@ -353,7 +359,7 @@ def test_windows_lose_heads_but_no_single_tokens():
     inputs = made_up(model)
     with torch.no_grad():
         intact = model(**inputs)[0]
-        with hs.intervene(model, hs.Uniform(stack="stage1", layer=0, heads=0)):
+        with hs.intervene(model, hs.interventions.Uniform(stack="stage1", layer=0, heads=0)):
             assert (model(**inputs)[0] - intact).abs().max() > 1e-4
         with (
             pytest.raises(InterventionError, match="attends within windows"),
@@ -372,7 +378,7 @@ def test_padding_on_both_sides_of_an_encoder_decoder(tokenizer):
         "decoder_input_ids": target["input_ids"],
         "decoder_attention_mask": target["attention_mask"],
     }
-    with hs.intervene(model, hs.Uniform(stack="cross", layer=0, heads=1)):
+    with hs.intervene(model, hs.interventions.Uniform(stack="cross", layer=0, heads=1)):
         for record in capture_encoded(model, tokenizer, inputs):
             keys = len(record["cross"].key)
             np.testing.assert_allclose(record["cross"].weights(0, 1), 1 / keys, atol=1e-6)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import InterventionError
 from headscope.capturing import capture_encoded
+from headscope.errors import InterventionError
 from headscope.testing import tiny_model
 
 from ..close import assert_close
@@ -21,7 +21,10 @@ def test_its_own_weights_change_nothing(family, tokenizer, batch, states):
     intact = states(model, **inputs)
     records = capture_encoded(model, tokenizer, inputs)
     with hs.intervene(
-        model, hs.SetWeights(weights=[record["self"].weights(1) for record in records], layer=1)
+        model,
+        hs.interventions.SetWeights(
+            weights=[record["self"].weights(1) for record in records], layer=1
+        ),
     ):
         assert (states(model, **inputs) - intact).abs().max() <= 1e-6 * intact.abs().max()
 
@@ -33,7 +36,7 @@ def test_planted_weights_are_what_the_record_shows(tokenizer):
         model,
         tokenizer,
         TEXT,
-        interventions=[hs.SetWeights(weights=planted, layer=0, heads=[0, 2])],
+        interventions=[hs.interventions.SetWeights(weights=planted, layer=0, heads=[0, 2])],
     )
     assert_close(record["self"].weights(0)[[0, 2]], [planted, planted])
     assert record.verified < 1e-5
@@ -42,7 +45,9 @@ def test_planted_weights_are_what_the_record_shows(tokenizer):
 def test_a_function_gets_the_heads_own_weights(tokenizer):
     model = tiny_model("gpt2")
     own = hs.capture(model, tokenizer, TEXT)["self"].weights(2)
-    swapped = hs.SetWeights(weights=lambda weights: weights.flip(0), layer=2, heads=[1, 3])
+    swapped = hs.interventions.SetWeights(
+        weights=lambda weights: weights.flip(0), layer=2, heads=[1, 3]
+    )
     found = hs.capture(model, tokenizer, TEXT, interventions=[swapped])["self"].weights(2)
     np.testing.assert_allclose(found, own[[0, 3, 2, 1, 4]], atol=1e-6)
 
@@ -53,7 +58,9 @@ def test_gradients_reach_the_weights(tokenizer):
     logits = torch.randn(
         3, size, size, generator=torch.Generator().manual_seed(0), requires_grad=True
     )
-    with hs.intervene(model, hs.SetWeights(weights=lambda _: logits.softmax(-1), layer=1)):
+    with hs.intervene(
+        model, hs.interventions.SetWeights(weights=lambda _: logits.softmax(-1), layer=1)
+    ):
         model(**inputs)[0].square().sum().backward()
     assert logits.grad.abs().min() > 0
 
@@ -74,7 +81,7 @@ def test_weights_that_cannot_be_are_refused(family, weights, message, tokenizer)
             tiny_model(family),
             tokenizer,
             TEXT,
-            interventions=[hs.SetWeights(weights=weights, layer=1)],
+            interventions=[hs.interventions.SetWeights(weights=weights, layer=1)],
         )
 
 
@@ -144,7 +151,10 @@ def test_the_mean_over_texts_is_cut_to_the_text_and_renormalised(tokenizer):
     texts = ["on it she ran home", "the cat sat on it.", "a bee"]
     records = list(hs.capture_many(model, tokenizer, texts))
     found = hs.capture(
-        model, tokenizer, TEXT, interventions=[hs.Mean(records=records, layer=0, heads=[1])]
+        model,
+        tokenizer,
+        TEXT,
+        interventions=[hs.interventions.Mean(records=records, layer=0, heads=[1])],
     )
     size = found["self"].layer(0).size[0]
     longest = max(record["self"].layer(0).size[0] for record in records)
@@ -161,13 +171,20 @@ def test_the_mean_over_texts_is_cut_to_the_text_and_renormalised(tokenizer):
     )
     assert found.verified < 1e-5
     with pytest.raises(InterventionError, match="take the mean over longer texts"):
-        hs.capture(model, tokenizer, TEXT, interventions=[hs.Mean(records=records[2:], layer=0)])
+        hs.capture(
+            model,
+            tokenizer,
+            TEXT,
+            interventions=[hs.interventions.Mean(records=records[2:], layer=0)],
+        )
 
 
 def test_the_mean_over_one_text_is_its_own(tokenizer, states):
     model = tiny_model("gpt2")
     record = hs.capture(model, tokenizer, TEXT)
-    found = hs.capture(model, tokenizer, TEXT, interventions=[hs.Mean(records=[record], layer=1)])
+    found = hs.capture(
+        model, tokenizer, TEXT, interventions=[hs.interventions.Mean(records=[record], layer=1)]
+    )
     np.testing.assert_allclose(found["self"].weights(1), record["self"].weights(1), atol=1e-6)
 
 

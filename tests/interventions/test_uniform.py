@@ -20,7 +20,7 @@ def test_rows_are_even_over_what_the_query_may_look_at(
     if family == "gpt_oss" and implementation == "sdpa":
         pytest.skip("learned sinks have no sdpa")
     model, inputs = tiny_model(family, attn_implementation=implementation), batch(side)
-    with hs.intervene(model, hs.Uniform(layer=1, heads=[0, 2])):
+    with hs.intervene(model, hs.interventions.Uniform(layer=1, heads=[0, 2])):
         records = capture_encoded(model, tokenizer, inputs)
     for record in records:
         layer = record["self"].layer(1)
@@ -50,7 +50,7 @@ def test_over_all_heads_the_layer_gives_the_mean_of_the_visible_values_projected
         hook = projection.register_forward_pre_hook(lambda module, args: (means, *args[1:]))
         wanted = model(input_ids=inputs["input_ids"])[0]
         hook.remove()
-        with hs.intervene(model, hs.Uniform(layer=0)):
+        with hs.intervene(model, hs.interventions.Uniform(layer=0)):
             found = model(input_ids=inputs["input_ids"])[0]
     assert (found - wanted).abs().max() <= 2e-6 * wanted.abs().max()
 
@@ -58,7 +58,7 @@ def test_over_all_heads_the_layer_gives_the_mean_of_the_visible_values_projected
 def test_it_is_not_the_same_as_zero(batch, states):
     model, inputs = tiny_model("bert"), batch()
     found = []
-    for intervention in (hs.Zero(layer=0, heads=1), hs.Uniform(layer=0, heads=1)):
+    for intervention in (hs.Zero(layer=0, heads=1), hs.interventions.Uniform(layer=0, heads=1)):
         with hs.intervene(model, intervention):
             found.append(states(model, **inputs))
     assert (found[0] - found[1]).abs().max() > 1e-3

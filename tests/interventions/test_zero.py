@@ -106,7 +106,7 @@ def test_a_record_of_a_changed_model_says_so_wherever_it_is_shown(tokenizer):
     assert not any("changed" in shown for shown in (repr(intact), intact.verification))
     assert "changed: layer" not in hs.view(hs.compare(intact, intact)).html
     for study in (hs.heads, hs.norm_study):
-        with pytest.raises(hs.RecordError, match=f"is of other model .*{re.escape(said)}"):
+        with pytest.raises(hs.errors.RecordError, match=f"is of other model .*{re.escape(said)}"):
             study([record, intact])
         with pytest.warns(UserWarning, match=f"1 of 1 records .*{re.escape(said)}"):
             study([record])

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.linguistics import (
     OFFSETS,
     offset_baseline,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import FileError, TextError
+from headscope.errors import FileError, TextError
 from headscope.linguistics import (
     Mention,
     Passage,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.linguistics import (
     centre_of_gravity,
     control_heads,

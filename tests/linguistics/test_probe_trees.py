@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.linguistics import (
     control_tree,
     power2_embedding,

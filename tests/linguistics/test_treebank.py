@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope import FileError, HeadscopeError, TextError
+from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.linguistics import Sentence, Treebank, read_treebank
 
 FILE = """# newdoc id = d

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope import RecordError, Tokens
+from headscope.errors import RecordError
 from headscope.linguistics import Words, word_attention, words_at
-from headscope.record import word_maps
+from headscope.record import Tokens, word_maps
 from headscope.testing import random_weights
 
 ROWS = [

@@ -40,7 +40,7 @@ def test_python_of_other_texts_captures_them():
     assert line == (
         "interventions=[hs.Patch(record=hs.capture(model, tokenizer, 'a dog; ~ sat'), "
         "what='output', layer=1, heads=[2], positions=[1]), "
-        "hs.Mean(records=[hs.capture(model, tokenizer, 'a'), "
+        "hs.interventions.Mean(records=[hs.capture(model, tokenizer, 'a'), "
         "hs.capture(model, tokenizer, 'b')], layer=0)]"
     )
 
@@ -55,7 +55,7 @@ def test_interventions_are_those_of_the_changes():
 
     mean = {"do": "mean", "layer": 0, "from": "one\n\n two "}
     made = interventions_of(parse_changes([PATCH, ZERO, CUT, mean], 9), record_of)
-    assert [type(each) for each in made] == [hs.Zero, hs.Mean, hs.Cut, hs.Patch]
+    assert [type(each) for each in made] == [hs.Zero, hs.interventions.Mean, hs.Cut, hs.Patch]
     assert texts == ["one", "two", "a dog; ~ sat"]
     assert made[3].what == "output"
 
@@ -93,5 +93,5 @@ def test_heads_of_one_layer_are_one_change_in_any_order():
     ids=lambda value: str(value)[:40],
 )
 def test_what_cannot_be_is_said(changes, words):
-    with pytest.raises(hs.InterventionError, match=words):
+    with pytest.raises(hs.errors.InterventionError, match=words):
         parse_changes(changes, 3)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from headscope import HeadscopeError, RecordError
+from headscope.errors import HeadscopeError, RecordError
 from headscope.live import live_widget
 from headscope.testing import tiny_model, tiny_tokenizer
 

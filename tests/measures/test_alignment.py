@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import aligned_words, alignment_counts, alignment_error_rate
 from headscope.record import word_maps
 from headscope.testing import random_weights

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import carriers, chance_overlap, neuron_scores, set_overlap
 
 HEADS, QUERIES, KEYS, FEATURES = 3, 5, 7, 4

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import head_distances, jensen_shannon, jensen_shannon_parts
 
 from ..close import assert_close

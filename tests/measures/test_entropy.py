@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import CLARK_SMOOTHING, entropy, with_missing_mass
 
 

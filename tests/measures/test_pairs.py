@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError, Tokens
+from headscope.errors import RecordError
 from headscope.measures import (
     form,
     other_segment,
@@ -11,6 +11,7 @@ from headscope.measures import (
     same_token,
     words,
 )
+from headscope.record import Tokens
 
 PIECES = ("[CLS]", "the", "store", "[SEP]", "the", "Stores", "straw", "##berries", "[SEP]")
 PAIR = Tokens(pieces=PIECES, segments=(0, 0, 0, 0, 1, 1, 1, 1, 1))

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import kendall, spearman
 
 TIES = np.array([1.0, 2.0, 2.0, 5.0, 3.0, 2.0, 9.0, 1.0])

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError, Tokens
+from headscope.errors import RecordError
 from headscope.measures import token_class
+from headscope.record import Tokens
 
 BERT = Tokens(
     pieces=("[CLS]", "well", ",", "c", "##.", "...", "$", "[SEP]", "no", ".", "[SEP]", "[MASK]")

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import first_tokens, variability
 
 from ..close import assert_close

@@ -3,7 +3,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.norms import (
     Block,
     Norm,

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.norms import Norm
 
 

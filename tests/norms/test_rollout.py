@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.interventions import confidence_importance
 from headscope.norms import flow, rollout
+from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 from .conftest import weights_of
@@ -44,7 +45,7 @@ def test_records_of_a_changed_model_are_named():
     with pytest.warns(UserWarning, match=r"confidence_importance: 1 of 2 records are not of the"):
         confidence_importance([record, hs.capture(model, tokenizer, "the cat")])
     with pytest.warns(UserWarning, match="Mean: 1 of 1 records"):
-        hs.Mean(records=[record])
+        hs.interventions.Mean(records=[record])
     with pytest.warns(UserWarning, match="word_alignment: 1 of 1 records"):
         hs.word_alignment(record, layer=1, stack="self")
 
@@ -104,9 +105,9 @@ def test_flow_of_layers_and_tokens_there_are_not(maps):
 
 
 def test_layers_without_attention_break_the_way_back():
-    tokens = hs.Tokens(pieces=("a", "b"))
-    layers = tuple(hs.Layer(layer=number, weights=np.full((1, 2, 2), 0.5)) for number in (0, 2))
-    stack = hs.Stack(
+    tokens = Tokens(pieces=("a", "b"))
+    layers = tuple(Layer(layer=number, weights=np.full((1, 2, 2), 0.5)) for number in (0, 2))
+    stack = Stack(
         name="self", query=tokens, key=tokens, layers=layers, others={1: "linear (Mamba)"}
     )
     with pytest.raises(RecordError, match=r"no attention in layers \[1\]"):

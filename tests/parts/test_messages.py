@@ -5,6 +5,7 @@ import pytest
 
 import headscope as hs
 from headscope.errors import RunError
+from headscope.parts import with_parts
 from headscope.testing import tiny_model
 
 from ..chat_templates import HOSTILE, TALK, TEMPLATES, tokenizer_of
@@ -61,7 +62,9 @@ def test_every_turn_is_found(model, family, talk, kind):
 def test_a_template_says_itself_that_it_has_no_system_turn(model):
     tokenizer = tokenizer_of("bytes")
     tokenizer.chat_template = TEMPLATES["Gemma"]
-    with pytest.raises(hs.TextError, match=r"System role not supported; leave the system turn out"):
+    with pytest.raises(
+        hs.errors.TextError, match=r"System role not supported; leave the system turn out"
+    ):
         hs.capture(model, tokenizer, TALK)
 
 
@@ -73,7 +76,9 @@ def test_what_a_template_changes_is_not_looked_for(model):
     )
     record = hs.capture(model, tokenizer, HOSTILE[1:2])
     assert record["self"].key.parts == ()
-    with pytest.raises(hs.TextError, match=r"template changes the words .* give parts=\[\('name'"):
+    with pytest.raises(
+        hs.errors.TextError, match=r"template changes the words .* give parts=\[\('name'"
+    ):
         hs.capture(model, tokenizer, HOSTILE[1:2], parts="sentence")
     (mine,) = hs.capture(model, tokenizer, HOSTILE[1:2], parts=[("mine", 2, 6)])["self"].key.parts
     assert record.texts[0][slice(*mine.spans[0])] == "user"
@@ -121,10 +126,10 @@ def test_messages_of_many_and_of_files_have_their_turns(model, tmp_path):
         assert record["self"].key.parts == wanted
     (kept,) = hs.capture_many(model, tokenizer, [TALK], out=tmp_path / "run")
     assert kept["self"].query.parts == wanted
-    with pytest.raises(RunError, match=r"give parts later: hs.with_parts\(record, ...\)"):
+    with pytest.raises(RunError, match=r"parts later: headscope.parts.with_parts\(record, ...\)"):
         hs.capture_many(model, tokenizer, [TALK], out=tmp_path / "other", parts="paragraph")
     finer = hs.capture(model, tokenizer, TALK, parts="paragraph")["self"].key.parts
-    assert hs.with_parts(kept, "paragraph")["self"].key.parts == finer
+    assert with_parts(kept, "paragraph")["self"].key.parts == finer
     (same,) = hs.capture_many(model, tokenizer, [TALK], out=tmp_path / "run", parts=None)
     assert same["self"].query.parts == wanted
     record = hs.capture(model, tokenizer, TALK, out=tmp_path / "a.safetensors")
@@ -182,7 +187,7 @@ def test_documents_may_have_a_turn_of_the_system(model):
         assert [part.name for part in side.parts] == ["system", "document 1", "document 2", "user"]
         assert side.texts[0].startswith("<|system|>\nAnswer in French.<|end|>\n<|user|>\nThe code")
     tokenizer.chat_template = None
-    with pytest.raises(hs.TextError, match="no chat template"):
+    with pytest.raises(hs.errors.TextError, match="no chat template"):
         hs.capture(model, tokenizer, told)
 
 
@@ -213,7 +218,7 @@ def test_messages_may_be_documents(model):
 )
 def test_half_a_question_is_refused(model, given, words):
     for made in (hs.capture, hs.generate):
-        with pytest.raises(hs.TextError, match=words):
+        with pytest.raises(hs.errors.TextError, match=words):
             made(model, tokenizer_of("bytes"), given)
 
 

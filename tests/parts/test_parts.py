@@ -9,10 +9,9 @@ import pytest
 from transformers import Wav2Vec2FeatureExtractor
 
 import headscope as hs
-from headscope import Tokens
 from headscope.answering import DEMO
-from headscope.parts import parts_of
-from headscope.record import Part
+from headscope.parts import parts_of, with_parts
+from headscope.record import Part, Tokens
 from headscope.testing import tiny_model
 
 from ..chat_templates import tokenizer_of
@@ -205,7 +204,7 @@ def test_pictures_frames_and_times_are_parts(tokens, parts, wanted):
 
 
 def test_a_region_that_others_have_all_of_is_refused_by_name():
-    with pytest.raises(hs.TextError, match="The region 'inner' has most of no patch"):
+    with pytest.raises(hs.errors.TextError, match="The region 'inner' has most of no patch"):
         parts_of(PATCHES, [("outer", 0, 0, 1, 1), ("inner", 0.25, 0, 0.5, 1)])
 
 
@@ -253,9 +252,9 @@ def test_regions_lie_in_their_picture():
     ],
 )
 def test_parts_that_are_not_there_are_refused(parts, words):
-    with pytest.raises(hs.TextError, match=words):
+    with pytest.raises(hs.errors.TextError, match=words):
         parts_of(letters("aa) bbb"), parts)
-    with pytest.raises(hs.TextError, match=words):
+    with pytest.raises(hs.errors.TextError, match=words):
         hs.capture(small("gpt2"), tokenizer_of("bytes"), "aa) bbb", parts=parts)
 
 
@@ -264,27 +263,29 @@ def test_parts_that_are_not_there_are_refused(parts, words):
 )
 def test_boxes_outside_of_the_picture_are_refused(box):
     words = r"The part 'axis' was given the box \[.* shares of the picture, from 0 to 1"
-    with pytest.raises(hs.TextError, match=words):
+    with pytest.raises(hs.errors.TextError, match=words):
         parts_of(PATCHES, [("whole", 0, 0, 1, 1), ("axis", *box)])
-    with pytest.raises(hs.TextError, match=words):  # before a model is loaded
+    with pytest.raises(hs.errors.TextError, match=words):  # before a model is loaded
         hs.capture("no/model", image=np.zeros((4, 4, 3), np.uint8), parts=[("axis", *box)])
 
 
 def test_tokens_without_characters_have_no_sentences():
-    with pytest.raises(hs.TextError, match="which characters of the text a token stands for"):
+    with pytest.raises(
+        hs.errors.TextError, match="which characters of the text a token stands for"
+    ):
         parts_of(Tokens(pieces=("a",), texts=("a",)), "sentence")
 
 
 def test_what_follows_the_prompt_is_of_no_part():
     record = hs.capture(small("gpt2"), tokenizer_of("bytes"), "Yes. It is so. No")
-    side = hs.with_parts(record, "sentence", prompt="Yes. It is")["self"].key
+    side = with_parts(record, "sentence", prompt="Yes. It is")["self"].key
     assert words_of(side, side.parts) == ["Yes.", "It is"]
-    assert len(hs.with_parts(record, "sentence")["self"].key.parts) == 3
+    assert len(with_parts(record, "sentence")["self"].key.parts) == 3
 
 
 def test_a_record_gets_parts_in_every_stack_that_reads_them():
     record = hs.capture(small("bart"), tokenizer_of("bytes"), "It is. So", target="Yes.")
-    parts = hs.with_parts(record, "sentence")
+    parts = with_parts(record, "sentence")
     assert [len(each.parts) for each in (parts["cross"].query, parts["cross"].key)] == [1, 2]
     assert parts["encoder"].query is parts["encoder"].key
 
@@ -337,11 +338,11 @@ def test_parts_of_a_generation_are_looked_for_within_its_turns():
     ]
     record = hs.generate(DEMO, prompt=prompt, max_new_tokens=3)
     plain = hs.generate(DEMO, prompt="The code is amber. It rained.", max_new_tokens=3)
-    key = hs.with_parts(record, "sentence")["self"].key
+    key = with_parts(record, "sentence")["self"].key
     names = ["user 1, sentence 1", "user 1, sentence 2", "assistant, sentence 1"]
     assert [part.name for part in key.parts if part.level] == [*names, "user 2, sentence 1"]
     for one in (record, plain):
-        found = hs.with_parts(one, "sentence")
+        found = with_parts(one, "sentence")
         assert max(at for part in found["self"].key.parts for at in part.tokens) < (
             one.generation.prompt
         )

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from headscope import Layer, ModelFacts, Record, Stack, Tokens
+from headscope import Record
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 
 VOCABULARY = (
     *("stone", "river", "lamp", "cloud", "table", "horse", "glass", "paper", "green", "window"),

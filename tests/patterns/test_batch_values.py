@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headscope import Layer, ModelFacts, Record, Stack, Tokens
+from headscope import Record
 from headscope.evidence import position_map, rng_of, uniform_map
 from headscope.patterns import (
     CLASSES,
@@ -17,7 +17,7 @@ from headscope.patterns import (
     kovaleva_class,
     maps_of,
 )
-from headscope.record import Mask, TextBatch
+from headscope.record import Layer, Mask, ModelFacts, Stack, TextBatch, Tokens
 from headscope.testing import random_record
 
 from ..close import assert_close

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from headscope import Layer, ModelFacts, Record, Stack, Tokens
+from headscope import Record
 from headscope.measures import prefix_targets, same_form, word_classes
 from headscope.patterns import heads
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 
 LEXICON = {
     "DET": ["the", "the", "the", "the", "a", "a", "this"],

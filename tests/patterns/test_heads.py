@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import mean_map
 from headscope.patterns import BASELINES, PATTERNS, Heads, Pattern, Tally, heads, load_tally
+from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_record, random_weights
 
 from ..close import assert_close
@@ -167,23 +168,23 @@ def test_cross_attention_has_no_offsets():
 
 
 def test_queries_that_see_nothing_do_not_count(rng):
-    tokens = hs.Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
+    tokens = Tokens(pieces=("[CLS]", "a", "b", "[SEP]"))
     visible = np.ones((4, 4), bool)
     visible[0] = False
     weights = np.zeros((1, 4, 4))
     weights[0, 1:, 3] = 1
-    layer = hs.Layer(layer=0, weights=weights, visible=visible)
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    layer = Layer(layer=0, weights=weights, visible=visible)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     assert counted(hs.Record(stacks={"self": stack}))["delimiter"] == 1
 
 
 def test_partners_that_cannot_be_seen_do_not_count():
-    tokens = hs.Tokens(pieces=("a", "b", "c", "a", "b"), segments=(0, 0, 0, 1, 1))
+    tokens = Tokens(pieces=("a", "b", "c", "a", "b"), segments=(0, 0, 0, 1, 1))
     visible = np.tril(np.ones((5, 5), bool))
     weights = np.eye(5)
     weights[3:] = np.eye(5)[:2]
-    layer = hs.Layer(layer=0, weights=weights[None], visible=visible)
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    layer = Layer(layer=0, weights=weights[None], visible=visible)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     assert counted(hs.Record(stacks={"self": stack}))["same-other"] == 1
 
 

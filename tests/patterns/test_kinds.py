@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from headscope import Layer, Tokens, capture
+from headscope import capture
 from headscope.patterns import COLUMNS, KINDS, head_kinds, head_numbers, text_facts
-from headscope.record import Mask, Stack
+from headscope.record import Layer, Mask, Stack, Tokens
 from headscope.testing import random_weights
 
 from .conftest import onto, planted, record_of, sentences

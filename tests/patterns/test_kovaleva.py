@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from headscope import Tokens
 from headscope.patterns import CLASSES, AttentionMaps, QueryKeyTokens, kovaleva_class, strengths
+from headscope.record import Tokens
 
 from .conftest import onto, planted, sentences
 

@@ -7,9 +7,11 @@ import re
 import numpy as np
 import pytest
 
-from headscope import Layer, ModelFacts, Record, RecordError, Stack, Tokens
+from headscope import Record
+from headscope.errors import RecordError
 from headscope.patterns import PATTERNS, Heads, Pattern, Tally, heads
 from headscope.patterns._maps import AttentionMaps, QueryKeyTokens
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 
 from .conftest import NAMES, planted, record_of, sentences
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError, Tokens
+from headscope.errors import RecordError
 from headscope.patterns import QueryKeyTokens, related_patterns
+from headscope.record import Tokens
 
 PIECES = ("[CLS]", "cat", "of", "kit", "##ten", "[SEP]", "cats", "cat", "of")
 VOCABULARY = {"[CLS]": 0, "[SEP]": 1, "cat": 2, "kit": 3, "##ten": 4, "cats": 5, "of": 6, "dog": 7}

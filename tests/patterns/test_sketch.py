@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from headscope import RecordError, Tokens
+from headscope.errors import RecordError
 from headscope.patterns import PATTERNS, QueryKeyTokens, heads, painted, sketch
+from headscope.record import Tokens
 
 from .conftest import NAMES
 

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.testing import random_weights
 
 TOKENS = ["[CLS]", "a", "b", "[SEP]", "c"]

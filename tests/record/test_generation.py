@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from headscope import Generation, RecordError, Tokens
-from headscope.record import Candidate, Record
+from headscope.errors import RecordError
+from headscope.record import Candidate, Generation, Record, Tokens
 from headscope.testing import random_record
 
 WRITTEN = Tokens(pieces=("a", "b", "c"), ids=(4, 5, 6))

@@ -3,7 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from headscope import Layer, RecordError
+from headscope.errors import RecordError
+from headscope.record import Layer
 from headscope.testing import random_weights
 
 from ..close import assert_close

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.record import Mask
 
 

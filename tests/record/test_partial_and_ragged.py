@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views._page import page_parts
 

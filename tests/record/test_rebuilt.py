@@ -68,5 +68,7 @@ def test_heads_are_copied(copied):
     ]
     if copied is COPIES["pickle"]:
         assert again.tally.patterns[:-1] == PATTERNS
-        with pytest.raises(hs.RecordError, match="'own' was kept without its functions; make it"):
+        with pytest.raises(
+            hs.errors.RecordError, match="'own' was kept without its functions; make it"
+        ):
             again.tally.update("new", random_record())

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from headscope import Layer, Record, RecordError, Stack, Tokens
+from headscope import Record
+from headscope.errors import RecordError
+from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_record, random_weights
 
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headscope import Layer, RecordError
 from headscope.capturing.building._rotation import rotary_between
-from headscope.record import Rotary
+from headscope.errors import RecordError
+from headscope.record import Layer, Rotary
 from headscope.record.rotary import STYLES
 
 from ..close import assert_close

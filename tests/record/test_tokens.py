@@ -1,8 +1,8 @@
 import pytest
 from tokenizers import pre_tokenizers
 
-from headscope import RecordError, Tokens
-from headscope.record import Part, word_numbers
+from headscope.errors import RecordError
+from headscope.record import Part, Tokens, word_numbers
 
 
 def test_bare_pieces_get_labels_marks_and_segments():

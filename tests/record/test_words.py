@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.record import Layer, Stack, Tokens, Words, word_maps
 from headscope.testing import random_weights
 

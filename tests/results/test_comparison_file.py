@@ -100,7 +100,7 @@ def test_a_file_that_contradicts_itself_is_refused(kept, damage, wrong):
     damage(said, arrays)
     save_kept(path, "comparison", said, arrays)
     with pytest.raises(
-        hs.FileError, match=rf"c\.safetensors is cut or holds no comparison.*{wrong}"
+        hs.errors.FileError, match=rf"c\.safetensors is cut or holds no comparison.*{wrong}"
     ):
         hs.load(path)
 
@@ -110,8 +110,8 @@ def test_an_effect_without_outputs_is_refused(tmp_path):
     said, arrays = load_kept(path, "effect")
     said["outputs"][0]["kind"] = "sounds"
     save_kept(path, "effect", said, arrays)
-    with pytest.raises(hs.FileError, match="an output is of the kind 'sounds'"):
+    with pytest.raises(hs.errors.FileError, match="an output is of the kind 'sounds'"):
         hs.load(path)
     save_kept(path, "effect", said | {"outputs": []}, arrays)
-    with pytest.raises(hs.FileError, match="it has no outputs"):
+    with pytest.raises(hs.errors.FileError, match="it has no outputs"):
         hs.load(path)

@@ -22,11 +22,13 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
     raw = bytearray(path.read_bytes())
     raw[-3] ^= 1
     path.write_bytes(raw)
-    with pytest.raises(hs.FileError, match=r"a\.safetensors is damaged: \w+ is not what was"):
+    with pytest.raises(
+        hs.errors.FileError, match=r"a\.safetensors is damaged: \w+ is not what was"
+    ):
         hs.load(path)
     path.write_bytes(raw[:-8])
     with pytest.raises(
-        hs.FileError,
+        hs.errors.FileError,
         match=r"a\.safetensors is cut or no \.safetensors file .*; give one that headscope "
         "wrote, or delete it and run the study again",
     ):
@@ -35,17 +37,19 @@ def test_a_bit_that_was_flipped_is_named(tmp_path):
 
 def test_a_file_of_another_kind_is_refused(tmp_path):
     path = hs.load(KEPT / "relations.safetensors").save(tmp_path / "a.safetensors")
-    with pytest.raises(hs.FileError, match="holds no coreference"):
+    with pytest.raises(hs.errors.FileError, match="holds no coreference"):
         Coreference.load(path)
-    with pytest.raises(hs.FileError, match=r"holds a result \(relations\) and no record;"):
+    with pytest.raises(hs.errors.FileError, match=r"holds a result \(relations\) and no record;"):
         hs.storage.load(path)
     record = hs.save(random_record(), tmp_path / "r.safetensors")
-    with pytest.raises(hs.FileError, match="holds no relations"):
+    with pytest.raises(hs.errors.FileError, match="holds no relations"):
         Relations.load(record)
     assert "kind" not in RecordFile(record).document
-    with pytest.raises(hs.FileError, match=r"gone\.safetensors does not exist"):
+    with pytest.raises(hs.errors.FileError, match=r"gone\.safetensors does not exist"):
         hs.load(tmp_path / "gone.safetensors")
-    with pytest.raises(hs.FileError, match="holds 'lengths', which this headscope does not know;"):
+    with pytest.raises(
+        hs.errors.FileError, match="holds 'lengths', which this headscope does not know;"
+    ):
         hs.load(hs.storage.save_kept(tmp_path / "l.safetensors", "lengths", {}, {}))
 
 
@@ -62,7 +66,9 @@ def test_what_cannot_be_kept_says_so(tmp_path):
     class Lengths(Result):
         KIND = "lengths"
 
-    with pytest.raises(hs.FileError, match=r"A Lengths is not kept as a file; keep to_pandas\(\)"):
+    with pytest.raises(
+        hs.errors.FileError, match=r"A Lengths is not kept as a file; keep to_pandas\(\)"
+    ):
         hs.save(Lengths(), tmp_path / "a.safetensors")
 
 
@@ -94,7 +100,7 @@ def test_a_pattern_of_ones_own_comes_back_without_its_function(tmp_path):
     again = hs.load(hs.save(found, tmp_path / "heads.safetensors"))
     np.testing.assert_equal(again.columns(), found.columns())
     assert again.tally.patterns[0].says == "looks far"
-    with pytest.raises(hs.RecordError, match="'own' was kept without its functions"):
+    with pytest.raises(hs.errors.RecordError, match="'own' was kept without its functions"):
         again.tally.update("more", random_record(seed=9))
 
 

@@ -32,7 +32,7 @@ def test_results_are_drawn_by_figure_and_by_themselves():
     drawn = hs.figure(heads, title="one")
     assert drawn.to_bytes("svg") == heads.figure(title="one").to_bytes("svg")
     assert drawn.recipe["call"] == "headscope.figure(result, title='one')"
-    with pytest.raises(hs.FigureError, match="fits into no axes"):
+    with pytest.raises(hs.errors.FigureError, match="fits into no axes"):
         hs.figure(heads, ax=object())
 
 
@@ -63,11 +63,11 @@ def test_a_page_of_a_result_holds_words_figure_and_tables_and_no_script():
         theme="dark", title="<script>alert(1)</script>"
     ).to_bytes("svg")
     assert page._repr_html_().endswith(page.body)
-    with pytest.raises(hs.PageError, match="theme is 'auto'; give 'light' or 'dark'"):
+    with pytest.raises(hs.errors.PageError, match="theme is 'auto'; give 'light' or 'dark'"):
         hs.view(heads, theme="auto")
-    with pytest.raises(hs.PageError, match="A figure of a result has no option 'layer'"):
+    with pytest.raises(hs.errors.PageError, match="A figure of a result has no option 'layer'"):
         heads.view(layer=2)
-    with pytest.raises(hs.PageError, match="A figure of a result has no option 'view'"):
+    with pytest.raises(hs.errors.PageError, match="A figure of a result has no option 'view'"):
         hs.view(heads, view="head")
 
 
@@ -77,7 +77,7 @@ def test_a_page_says_why_there_is_no_figure():
 
 def test_what_is_missing_is_said_in_one_sentence():
     for ask in (hs.figure, Result.figure):
-        with pytest.raises(hs.FigureError, match="^Lengths has no figure: print it"):
+        with pytest.raises(hs.errors.FigureError, match="^Lengths has no figure: print it"):
             ask(Lengths())
 
 

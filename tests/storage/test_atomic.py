@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FileError
+from headscope.errors import FileError
 from headscope.storage import written_whole
 from headscope.studies import AlignmentStudy
 from headscope.testing import random_record
@@ -210,7 +210,7 @@ record = random_record(queries=64, keys=80)
 for save in (lambda: hs.save(record, sys.argv[1]), lambda: hs.heads(record).save(sys.argv[1])):
     try:
         save()
-    except hs.FileError as error:
+    except hs.errors.FileError as error:
         print(error)
 """
 

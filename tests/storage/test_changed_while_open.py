@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FileError
+from headscope.errors import FileError
 from headscope.storage import _file_array
 from headscope.testing import random_record
 

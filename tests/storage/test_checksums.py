@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FileError
+from headscope.errors import FileError
 from headscope.testing import random_record
 
 
@@ -35,7 +35,7 @@ def test_every_flipped_bit_of_an_array_is_noticed(path):
         try:
             for layer in hs.load(path)["cross"]:
                 layer.weights_of()
-        except hs.RecordError:
+        except hs.errors.RecordError:
             continue
         silent += 1
     assert silent > 10  # what the checksums are for

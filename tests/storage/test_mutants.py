@@ -13,7 +13,7 @@ import pytest
 
 import headscope as hs
 from headscope.linguistics import read_coreference, read_treebank
-from headscope.patterns import load_tally
+from headscope.patterns import Heads, load_tally
 from headscope.storage import given_labels, given_pairs, read_rows
 from headscope.studies import read_aligned_pairs
 
@@ -63,7 +63,7 @@ def used(load):
 
 def used_tally(path):
     found = load_tally(path)
-    shown(hs.Heads(found), found.distances)
+    shown(Heads(found), found.distances)
 
 
 def used_mechanism(path):
@@ -120,7 +120,7 @@ CASES = {
     ),
     "tally.safetensors": (kept("tally"), used_tally),
     "heads.safetensors": (
-        lambda path: hs.Heads(load_tally(KEPT / "tally.safetensors")).save(path),
+        lambda path: Heads(load_tally(KEPT / "tally.safetensors")).save(path),
         used(hs.load),
     ),
     "mechanism.safetensors": (kept("mechanism"), used_mechanism),
@@ -177,7 +177,7 @@ def test_a_damaged_file_is_read_or_refused(name, tmp_path, record_property):
             try:
                 use(path)
                 counts["read"] += 1
-            except hs.HeadscopeError:
+            except hs.errors.HeadscopeError:
                 counts["refused"] += 1
             except Exception as error:  # noqa: BLE001 -- these are what is looked for
                 wrong.append(f"{number}: {type(error).__name__} {str(error)[:120]}")

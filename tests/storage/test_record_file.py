@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
 import headscope as hs
-from headscope import FileError, Layer, ModelFacts, Record, Stack, Tokens
+from headscope import Record
+from headscope.errors import FileError
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 from headscope.testing import random_record, random_weights
 
 from ..full_record import assert_same, full_record
@@ -105,7 +107,7 @@ def test_a_file_that_changed_is_noticed_when_it_is_read(tmp_path):
     raw[-4:] = struct.pack("<f", -3.0)
     path.write_bytes(raw)
     record = hs.load(path)
-    with pytest.raises(hs.RecordError, match="negative weight -3"):
+    with pytest.raises(hs.errors.RecordError, match="negative weight -3"):
         record["cross"].weights(1, 2)
 
 
@@ -118,7 +120,7 @@ def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
     path.write_bytes(raw[: 8 + size + start] + b"\xff" * (stop - start) + raw[8 + size + stop :])
     layer = hs.load(path)["cross"].layer(3)
     for read in (layer.weights_of, layer.scores_of):
-        with pytest.raises(hs.RecordError, match=f"{array} of layer 3 holds nan"):
+        with pytest.raises(hs.errors.RecordError, match=f"{array} of layer 3 holds nan"):
             read(0)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FileError
+from headscope.errors import FileError
 from headscope.storage.atomic import is_address
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec, which opens addresses, is not installed")

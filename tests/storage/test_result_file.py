@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from headscope import FileError
+from headscope.errors import FileError
 from headscope.storage import load_kept, read_npz, reading, save_kept
 
 
@@ -55,7 +55,7 @@ from headscope.storage import read_npz
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     read_npz(sys.argv[1])
-except hs.FileError as error:
+except hs.errors.FileError as error:
     print(error)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.measures import alignment_error_rate
-from headscope.record import Contributions
+from headscope.record import Contributions, Layer, ModelFacts, Stack, Tokens
 from headscope.studies import AlignedPair, AlignmentStudy
 from headscope.studies.word_alignment import BY, STATES, diagonal_links, words_of
 from headscope.testing import cipher_pairs, cipher_tokenizer, cipher_translator, random_weights
@@ -35,7 +35,7 @@ def tokens_of(text, *, reads=False):
     pieces, placed = (
         ([START, *pieces[:-1]], [None, *placed]) if reads else (pieces, [*placed, None])
     )
-    return hs.Tokens(pieces=tuple(pieces), offsets=tuple(placed), texts=(text,))
+    return Tokens(pieces=tuple(pieces), offsets=tuple(placed), texts=(text,))
 
 
 def spread(tokens, word_row, rng):
@@ -75,9 +75,9 @@ def planted(pair, *, move=0, state="input", to_end=0.0, norms=False, seed=0):
     lengths = np.full((HEADS, len(key)), 2.0)
     lengths[:, -1] = 0.01
     added = Contributions(attention=weights[0, 1] * lengths[1])
-    layer = hs.Layer(layer=0, weights=weights[0], value_norms=lengths, contributions=added)
-    stack = hs.Stack(name="cross", query=query, key=key, layers=(layer,))
-    return hs.Record(stacks={"cross": stack}, model=hs.ModelFacts(name="planted"))
+    layer = Layer(layer=0, weights=weights[0], value_norms=lengths, contributions=added)
+    stack = Stack(name="cross", query=query, key=key, layers=(layer,))
+    return hs.Record(stacks={"cross": stack}, model=ModelFacts(name="planted"))
 
 
 def study_of(pairs, **how):
@@ -220,13 +220,13 @@ def test_words_are_told_by_white_space_or_else_by_number():
     text = "don't  stop, déja\u0301"
     offsets = (None, (0, 3), (3, 5), (5, 6), (6, 11), (11, 12), (12, 17), None)
     pieces = ("[CLS]", "don", "'t", " ", " stop", ",", " deja", "[SEP]")
-    found = words_of(hs.Tokens(pieces=pieces, texts=(text,), offsets=offsets))
+    found = words_of(Tokens(pieces=pieces, texts=(text,), offsets=offsets))
     assert (found.names, found.tokens, found.rest) == (
         ("don't", "stop,", "déja\u0301"),
         ((1, 2), (3, 4, 5), (6,)),
         (0, 7),
     )
-    numbered = words_of(hs.Tokens(pieces=("[CLS]", "do", "##n", "it"), words=(None, 4, 4, 7)))
+    numbered = words_of(Tokens(pieces=("[CLS]", "do", "##n", "it"), words=(None, 4, 4, 7)))
     assert (numbered.names, numbered.tokens, numbered.rest) == (("don", "it"), ((1, 2), (3,)), (0,))
 
 
@@ -239,7 +239,7 @@ def test_words_are_told_by_white_space_or_else_by_number():
 )
 def test_words_that_are_cut_or_joined_are_refused(offsets, says):
     with pytest.raises(RecordError, match=says):
-        words_of(hs.Tokens(pieces=("<s>", "a", "b"), texts=("to on",), offsets=offsets))
+        words_of(Tokens(pieces=("<s>", "a", "b"), texts=("to on",), offsets=offsets))
 
 
 def test_what_cannot_be_is_refused(pairs):
@@ -260,8 +260,8 @@ def test_what_cannot_be_is_refused(pairs):
     with pytest.raises(RecordError, match=r"2 \(b\) is of other heads than those before it"):
         study.update(pair, hs.from_weights(cross=weights, **sides, model="planted"))
     sides = (
-        hs.Tokens(pieces=("a", "b", "c"), words=(0, 1, 1)),
-        hs.Tokens(pieces=("a", "b"), words=(0, 1)),
+        Tokens(pieces=("a", "b", "c"), words=(0, 1, 1)),
+        Tokens(pieces=("a", "b"), words=(0, 1)),
     )
     weights = random_weights(np.random.default_rng(0), (1, HEADS, 2, 3))
     unstarted = hs.from_weights(cross=weights, encoder_tokens=sides[0], decoder_tokens=sides[1])
@@ -310,7 +310,7 @@ def test_sentences_of_unknown_tokens_are_refused_and_single_ones_left_out():
     model, tokenizer, _ = cipher_translator(steps=1)
     good = cipher_pairs(3, order="swap", seed=5)
     strange = AlignedPair.of("\u4e00 \u4e8c", good[0].target, "0-0")
-    with pytest.raises(hs.TextError, match="of the tokens of the texts are"):
+    with pytest.raises(hs.errors.TextError, match="of the tokens of the texts are"):
         hs.alignment_study(model, tokenizer, [strange])
     found = hs.alignment_study(model, tokenizer, [good[0], strange, good[1]])
     assert found.sentences == 2

@@ -7,8 +7,8 @@ import re
 import pytest
 
 import headscope as hs
-from headscope import FileError, ModelError, RecordError
 from headscope.capturing import random_twin
+from headscope.errors import FileError, ModelError, RecordError
 from headscope.studies import AlignedPair, AlignmentStudy, Relations, read_aligned_pairs
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 

@@ -8,9 +8,9 @@ import torch
 from transformers import AutoModelForCausalLM, MistralConfig
 
 import headscope as hs
-from headscope import RecordError
 from headscope.answering import DEMO
 from headscope.capturing import load_model
+from headscope.errors import RecordError
 
 from ..close import assert_close
 
@@ -74,7 +74,7 @@ def test_heads_are_drawn_with_their_intervals(found, tmp_path):
     assert "heads that look at what answers needed" in drawn
     assert all(f"{layer}-{head}" in drawn for layer, head in found.best_heads(12))
     assert "retrieval score" in drawn
-    with pytest.raises(hs.FigureError, match="heads"):
+    with pytest.raises(hs.errors.FigureError, match="heads"):
         found.figure(heads=0)
 
 

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.linguistics import Mention, Passage, read_coreference
 from headscope.linguistics.mentions import RULES, rule_hits
+from headscope.record import Tokens
 from headscope.studies import Coreference
 from headscope.testing import random_weights
 
@@ -42,7 +43,7 @@ def passage_of(number):
 def record_of(passage, *planted):
     offsets = [(place, place + 1) for place, letter in enumerate(passage.text) if letter != " "]
     pieces = ("[CLS]", *(passage.text[start:stop] for start, stop in offsets), "[SEP]")
-    tokens = hs.Tokens(pieces=pieces, offsets=(None, *offsets, None), texts=(passage.text,))
+    tokens = Tokens(pieces=pieces, offsets=(None, *offsets, None), texts=(passage.text,))
     word_of = [
         -1 if span is None else passage.text[: span[0]].count(" ") for span in tokens.offsets
     ]

@@ -8,7 +8,7 @@ import transformers
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 import headscope as hs
-from headscope import InterventionError, TextError
+from headscope.errors import InterventionError, TextError
 from headscope.studies.runs import distances
 from headscope.testing import ARCHITECTURES, tiny_model, tiny_tokenizer
 
@@ -76,7 +76,9 @@ def test_heads_below_the_change_do_not_move(writer):
 def test_a_change_to_what_is_there_already_moves_nothing(writer):
     model, tokenizer = writer
     record = hs.capture(model, tokenizer, TEXT)
-    same = hs.SetWeights(layer=1, weights=record["self"].weights(1).astype(np.float32))
+    same = hs.interventions.SetWeights(
+        layer=1, weights=record["self"].weights(1).astype(np.float32)
+    )
     found = hs.effect(model, tokenizer, TEXT, interventions=[same])
     assert found.output.values == pytest.approx(np.zeros(len(record["self"].query)), abs=1e-9)
     assert found.moved.max() < 1e-12
@@ -85,7 +87,7 @@ def test_a_change_to_what_is_there_already_moves_nothing(writer):
 
 def test_a_classifier_moves_over_its_classes(reader):
     model = classifier(num_labels=4, id2label={n: f"class {n}" for n in range(4)})
-    change = hs.Uniform(layer=0)
+    change = hs.interventions.Uniform(layer=0)
     found = hs.effect(model, reader[1], ("the cat", "it sat"), interventions=[change])
     p, q = (
         model_logits.softmax(-1)[0]
@@ -141,7 +143,7 @@ def test_without_a_text_tokenizer_tokens_have_numbers():
 
 def test_a_model_of_one_number_moves_by_its_difference(reader):
     model = classifier(num_labels=1)
-    change = hs.Uniform(layer=0)
+    change = hs.interventions.Uniform(layer=0)
     found = hs.effect(model, reader[1], TEXT, interventions=[change])
     before, after = (logits(model, reader[1], TEXT, *what).item() for what in ((), (change,)))
     assert found.output.kind == "number"
@@ -223,19 +225,19 @@ def test_without_controls_heads_are_ranked_and_no_more(writer):
 
 def test_texts_of_one_document_widen_the_interval(writer):
     texts = [TEXT, "a bee ran.", "on it she sat.", "the dog ran."]
-    change = [hs.Uniform(layer=0, heads=[0])]
+    change = [hs.interventions.Uniform(layer=0, heads=[0])]
     alone, grouped = (
         hs.effect(*writer, texts, interventions=change, groups=groups)
         for groups in (None, [*"aabb"])
     )
     moving = alone.stack.moved > 0
     assert (np.diff(grouped.stack.interval) != np.diff(alone.stack.interval))[moving].all()
-    with pytest.raises(hs.RecordError, match="3 groups were given for 4 texts"):
+    with pytest.raises(hs.errors.RecordError, match="3 groups were given for 4 texts"):
         hs.effect(*writer, texts, interventions=change, groups=[*"aab"])
 
 
 def test_copies_of_a_text_are_no_further_evidence(writer):
-    change = [hs.Uniform(layer=0, heads=[0])]
+    change = [hs.interventions.Uniform(layer=0, heads=[0])]
     copies = hs.effect(*writer, [TEXT] * 6, interventions=change)
     assert np.isnan(copies.stack.interval).all()
     assert "6 texts, 1 independent" in copies.summary
@@ -247,9 +249,13 @@ def test_copies_of_a_text_are_no_further_evidence(writer):
 def test_several_texts_have_an_interval(writer):
     model, tokenizer = writer
     texts = [TEXT, "a bee ran.", "on it she sat."]
-    found = hs.effect(model, tokenizer, texts, interventions=[hs.Uniform(layer=0, heads=[0])])
+    found = hs.effect(
+        model, tokenizer, texts, interventions=[hs.interventions.Uniform(layer=0, heads=[0])]
+    )
     alone = [
-        hs.effect(model, tokenizer, text, interventions=[hs.Uniform(layer=0, heads=[0])])
+        hs.effect(
+            model, tokenizer, text, interventions=[hs.interventions.Uniform(layer=0, heads=[0])]
+        )
         for text in texts
     ]
     assert found.moved == pytest.approx(np.mean([each.moved for each in alone], axis=0))
@@ -345,12 +351,12 @@ def test_an_untrained_head_is_refused(tmp_path):
         re.sub('"BertModel"', '"BertForMaskedLM"', path.read_text(encoding="utf-8")),
         encoding="utf-8",
     )
-    with pytest.raises(hs.ModelError, match="has no trained masked-word head"):
+    with pytest.raises(hs.errors.ModelError, match="has no trained masked-word head"):
         hs.effect(tmp_path, None, TEXT, **done)
     with pytest.warns(UserWarning, match="these weights are random"):
         assert hs.effect(tmp_path, None, TEXT, **done, allow_unfit=True).output.kind == "tokens"
     from transformers import AutoModelForMaskedLM
 
     own = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
-    with pytest.raises(hs.ModelError, match="has no trained masked-word head"):
+    with pytest.raises(hs.errors.ModelError, match="has no trained masked-word head"):
         hs.effect(own, tokenizer, TEXT, **done)

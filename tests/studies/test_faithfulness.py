@@ -8,9 +8,10 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import InterventionError, ModelError, RecordError, TextError, faithfulness
+from headscope import faithfulness
 from headscope.capturing import random_twin
 from headscope.cli import run
+from headscope.errors import InterventionError, ModelError, RecordError, TextError
 from headscope.studies import CounterfactualAttention
 from headscope.studies._explainer import FLOWING
 from headscope.studies.faithfulness import SIGNALS
@@ -111,7 +112,9 @@ def test_the_gradient_holds_attention_constant(found, model, tokenizer):
     kept = {
         layer: hs.capture(model, tokenizer, TEXT)["self"].weights(layer) for layer in range(LAYERS)
     }
-    frozen = [hs.SetWeights(weights=weights, layer=layer) for layer, weights in kept.items()]
+    frozen = [
+        hs.interventions.SetWeights(weights=weights, layer=layer) for layer, weights in kept.items()
+    ]
 
     def scores(given):
         with torch.no_grad(), hs.intervene(model, *frozen):

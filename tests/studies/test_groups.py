@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import interval, p_flipped
 from headscope.studies import Ablation
 from headscope.tasks import next_word

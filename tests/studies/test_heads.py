@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import ModelError, RecordError
+from headscope.errors import ModelError, RecordError
 from headscope.patterns import Heads, load_tally
 from headscope.patterns import heads as heads_of
 from headscope.testing import tiny_model, tiny_tokenizer

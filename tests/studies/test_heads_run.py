@@ -149,7 +149,11 @@ def test_a_part_that_is_damaged_or_of_another_name_is_named(folder, tmp_path):
     whole = other.read_bytes()
     for damaged, error, match in (
         (one.read_bytes(), RunError, f'{other} was made with something else: part "{one.stem}"'),
-        (whole[:-1] + bytes([whole[-1] ^ 255]), hs.FileError, "is damaged.*delete it and run"),
+        (
+            whole[:-1] + bytes([whole[-1] ^ 255]),
+            hs.errors.FileError,
+            "is damaged.*delete it and run",
+        ),
     ):
         (tmp_path / "run" / "result.safetensors").unlink(missing_ok=True)
         other.write_bytes(damaged)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Layer, ModelError, ModelFacts, Record, RecordError, Stack
+from headscope import Record
+from headscope.errors import ModelError, RecordError
 from headscope.patterns import painted, sketch
-from headscope.record import Rotary
+from headscope.record import Layer, ModelFacts, Rotary, Stack, Tokens
 from headscope.studies import Coreference, Mechanism
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -158,7 +159,7 @@ def test_a_pattern_of_ones_own_comes_back_without_its_functions(records, tmp_pat
     assert str(loaded) == str(found)
     with pytest.raises(RecordError, match="'mine' was kept without its functions"):
         loaded.update("b", records[1])
-    with pytest.raises(hs.FileError, match=r"a\.safetensors holds no coreference"):
+    with pytest.raises(hs.errors.FileError, match=r"a\.safetensors holds no coreference"):
         Coreference.load(path)
     again = Mechanism(pattern=own)
     again.update("b", records[1])
@@ -188,7 +189,7 @@ def turned(queries, keys, by):
 
 
 def test_rotary_pairs_are_units_and_do_not_depend_on_where_a_text_begins(rng):
-    tokens = hs.Tokens(pieces=("a", "b", "c", "d"))
+    tokens = Tokens(pieces=("a", "b", "c", "d"))
     queries, keys = rng.standard_normal((2, 1, 4, 6))
     near, far = (
         hs.mechanism(record_of(tokens, 0, **turned(queries, keys, by))).neurons(3, 0)
@@ -250,7 +251,7 @@ def test_bad_input_is_refused(records, found, tmp_path):
     with pytest.raises(RecordError, match="mechanism was given no record"):
         hs.mechanism([])
     with pytest.raises(RecordError, match="No text shows head 3-0 anything of same-other"):
-        hs.mechanism(record_of(hs.Tokens(pieces=("a", "b")), 0), pattern="same-other").neurons(3, 0)
+        hs.mechanism(record_of(Tokens(pieces=("a", "b")), 0), pattern="same-other").neurons(3, 0)
     first, other = Mechanism(), Mechanism(pattern="sep")
     first.update("0", records[0])
     other.update("1", records[1])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
 from headscope.cli import run
-from headscope.record import Contributions
+from headscope.errors import RecordError
+from headscope.record import Contributions, Layer, ModelFacts, Stack, Tokens
 from headscope.studies import NormStudy
 from headscope.studies.norm_study import CLASSES, classes_of
 from headscope.testing import random_weights
@@ -34,11 +34,11 @@ def planted(seed=0, *, refused=False):
         if refused and number == 1:
             told = {"contributions": Contributions(missing={"attention": "its heads are mixed"})}
         layers.append(
-            hs.Layer(layer=number, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), **told)
+            Layer(layer=number, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), **told)
         )
-    tokens = hs.Tokens(pieces=PIECES)
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
-    return hs.Record(stacks={"self": stack}, model=hs.ModelFacts(name="planted"))
+    tokens = Tokens(pieces=PIECES)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=tuple(layers))
+    return hs.Record(stacks={"self": stack}, model=ModelFacts(name="planted"))
 
 
 @pytest.fixture
@@ -60,9 +60,9 @@ def test_numbers_of_real_texts_stay_what_they_were(minilm, real_texts):
 
 
 def test_every_token_is_in_one_class():
-    found = classes_of(hs.Tokens(pieces=PIECES))
+    found = classes_of(Tokens(pieces=PIECES))
     assert {name: np.flatnonzero(chosen).tolist() for name, chosen in found.items()} == LABELS
-    decoder = classes_of(hs.Tokens(pieces=("Once", "upon", ".")))
+    decoder = classes_of(Tokens(pieces=("Once", "upon", ".")))
     assert {name: np.flatnonzero(chosen).tolist() for name, chosen in decoder.items()} == {
         "cls": [], "sep": [], "first": [0], "stop": [2], "other": [1]
     }  # fmt: skip
@@ -118,11 +118,9 @@ def test_tokens_that_add_nothing_get_weight_and_no_share():
     rng = np.random.default_rng(5)
     norms = np.ones((HEADS, TOKENS))
     norms[:, [0, 6, 8]] = 0
-    layer = hs.Layer(
-        layer=0, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), value_norms=norms
-    )
-    tokens = hs.Tokens(pieces=PIECES)
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    layer = Layer(layer=0, weights=random_weights(rng, (HEADS, TOKENS, TOKENS)), value_norms=norms)
+    tokens = Tokens(pieces=PIECES)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     study = hs.norm_study(hs.Record(stacks={"self": stack}))
     assert study.mean("share by weight: sep")[0] > 0.1
     assert study.mean("share by norm: sep")[0] == study.mean("share by norm: cls")[0] == 0
@@ -153,11 +151,9 @@ def test_layers_that_were_refused_are_left_out_and_said():
 
 
 def test_records_without_norms_are_refused(records):
-    tokens = hs.Tokens(pieces=PIECES)
-    layer = hs.Layer(layer=0, weights=records[0]["self"].weights(0))
-    bare = hs.Record(
-        stacks={"self": hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))}
-    )
+    tokens = Tokens(pieces=PIECES)
+    layer = Layer(layer=0, weights=records[0]["self"].weights(0))
+    bare = hs.Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
     with pytest.raises(RecordError, match="capture with keep=\\('weights', 'norms'\\)"):
         hs.norm_study([bare])
     with pytest.raises(RecordError, match="no record"):

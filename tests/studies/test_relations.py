@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.linguistics import OFFSETS, Sentence, Treebank, offset_heads, read_treebank
+from headscope.record import Tokens
 from headscope.studies import Relations
 from headscope.testing import random_weights
 
@@ -39,7 +40,7 @@ def tokens_of(sentence):
     """A letter a token, and special ones at both ends."""
     offsets = [(place, place + 1) for place, letter in enumerate(sentence.text) if letter != " "]
     pieces = ("[CLS]", *(sentence.text[start:stop] for start, stop in offsets), "[SEP]")
-    return hs.Tokens(pieces=pieces, offsets=(None, *offsets, None), texts=(sentence.text,))
+    return Tokens(pieces=pieces, offsets=(None, *offsets, None), texts=(sentence.text,))
 
 
 def spread(sentence, maps, tokens, special=0.4):

@@ -5,8 +5,9 @@ place of a model.
 import pytest
 
 import headscope as hs
-from headscope import RecordError, tasks
+from headscope import tasks
 from headscope.capturing import random_twin
+from headscope.errors import RecordError
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from headscope import TextError
+from headscope.errors import TextError
 from headscope.tasks import classification, pictures
 from headscope.testing import tiny_model
 

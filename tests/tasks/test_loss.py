@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope import InterventionError, TextError
+from headscope.errors import InterventionError, TextError
 from headscope.tasks import masked_word, next_word, repeats, translation
 from headscope.testing import tiny_model, tiny_tokenizer
 

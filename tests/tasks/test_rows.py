@@ -5,7 +5,7 @@ import json
 import pytest
 
 import headscope as hs
-from headscope import FileError
+from headscope.errors import FileError
 from headscope.storage import given_labels, given_pairs, read_groups, read_rows, read_texts
 
 TABLES = {

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
-from headscope import TextError
+from headscope.errors import TextError
 from headscope.tasks import likeness
 from headscope.tasks._classification import threshold
 from headscope.testing import tiny_model

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 import transformers
 
-from headscope import ModelError
 from headscope.cli import run
+from headscope.errors import ModelError
 from headscope.testing import ARCHITECTURES, KINDS, examine, examine_type, tiny_model
 
 REFUSED = {

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.views._thumbs import png_address
 
 from ..answers import made_answer

@@ -47,7 +47,7 @@ def test_what_there_is_not_is_what_the_page_opens_with(looking, answers):
 
 
 def test_what_is_no_object_is_said(answers):
-    with pytest.raises(hs.PageError, match="looking is a JSON object"):
+    with pytest.raises(hs.errors.PageError, match="looking is a JSON object"):
         answers.opening([1])
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError, Tokens
+from headscope.errors import PageError
+from headscope.record import Tokens
 from headscope.testing import random_record
 from headscope.views._on_demand import OnDemand
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights, tiny_model, tiny_tokenizer
 from headscope.views._on_demand import OnDemand

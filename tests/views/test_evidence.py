@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.patterns import CLASSES, PATTERNS, Heads, Pattern, sketch
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights

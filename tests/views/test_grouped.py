@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.patterns import COLUMNS, PLACES, _kinds, numbers_of_heads, text_facts
 from headscope.record import (
     HeldHeads,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError, RecordError
+from headscope.errors import PageError, RecordError
 from headscope.linguistics import Sentence, words_at
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_weights

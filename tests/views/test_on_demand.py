@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError, RecordError
+from headscope.errors import PageError, RecordError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, statistics_of
 from headscope.testing import random_record, random_weights
 from headscope.views import _on_demand

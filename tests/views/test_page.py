@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views import _html, _page, _selection
@@ -79,14 +79,14 @@ def chunk_of(text, name):
 def pictured(rng):
     """A class token and the patches of two pictures."""
     places = (None, *((row, column) for row in range(2) for column in range(3)), (0, 0), (0, 1))
-    tokens = hs.Tokens(
+    tokens = Tokens(
         pieces=tuple("abcdefghi"),
         grids=((2, 3), (1, 2)),
         places=places,
         pictures=(None, *[0] * 6, 1, 1),
     )
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (4, 9, 9)))
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    layer = Layer(layer=0, weights=random_weights(rng, (4, 9, 9)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     pictures = tuple(rng.integers(0, 256, (*size, 3), np.uint8) for size in ((8, 12), (5, 10)))
     return hs.Record(stacks={"self": stack}, pictures=pictures)
 
@@ -94,12 +94,12 @@ def pictured(rng):
 def test_patches_have_their_places_and_each_picture_its_tokens(rng):
     places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 0), (0, 1), None)
     pictures = (None, 0, 0, 0, 0, 1, 1, None)
-    tokens = hs.Tokens(
+    tokens = Tokens(
         pieces=tuple("abcdefgh"), grids=((2, 2), (1, 2)), places=places, pictures=pictures
     )
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (3, 8, 8)))
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    header = header_of(hs.view(hs.Record(stacks={"self": stack}, model=hs.ModelFacts())).html)
+    layer = Layer(layer=0, weights=random_weights(rng, (3, 8, 8)))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    header = header_of(hs.view(hs.Record(stacks={"self": stack}, model=ModelFacts())).html)
     check_page(header)
     told = header["stacks"][0]["query"]
     assert told["areas"] == ["", "1/1", "2/1", "1/2", "2/2", "1/1", "1/2", ""]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record
 from headscope.views._selection import changed_selection

@@ -5,9 +5,9 @@ from html.parser import HTMLParser
 import pytest
 
 import headscope as hs
-from headscope import HeadscopeError
+from headscope.errors import HeadscopeError
 from headscope.testing import random_record, random_weights
-from headscope.views import _html, file_page
+from headscope.views import View, _html, file_page
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def elements(text):
 @pytest.mark.parametrize("name", ["head", "matrix", "text", "neuron"])
 def test_each_view_opens_by_its_name(name):
     made = hs.view(random_record(), view=name, layer=1, head=2)
-    assert isinstance(made, hs.View)
+    assert isinstance(made, View)
     assert (
         made.header["selection"] | {"view": name, "layer": 1, "heads": [2]}
         == made.header["selection"]

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import headscope as hs
-from headscope import PageError
+from headscope.errors import PageError
 from headscope.testing import random_record, random_weights
 from headscope.views import _html
 from headscope.views import contract as _contract

@@ -11,9 +11,9 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 
 import headscope as hs
-from headscope import CaptureError, TextError
 from headscope.answering import DEMO
 from headscope.capturing import load_model
+from headscope.errors import CaptureError, TextError
 from headscope.why import Why
 
 from ..close import assert_close

@@ -72,7 +72,7 @@ def answer(
         tokenizer: its tokenizer, or processor; may be left out where the model is named.
         prompt: a text; or a conversation, a list of ``{"role": ..., "content": ...}``, also with
             the role ``"document"``; or ``{"documents": [...], "question": ...}``.
-        parts: what parts there are besides turns and documents, as of `headscope.parts_of`:
+        parts: what parts there are besides turns and documents, as of `headscope.parts.parts_of`:
             ``"sentence"``, ``"paragraph"``, ``"page"``, ``"frame"``, a regular expression, spans.
         need: how candidates are cut: ``"cut"``; ``"direct"``, from the rows that write the answer
             alone; ``"delete"``, with the tokens left out; ``"replace"``, with the same tokens

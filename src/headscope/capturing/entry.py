@@ -429,7 +429,7 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
     if taken:
         raise CaptureError(
             f"model_kwargs holds {taken[0]}, which capture makes itself; give it in the encoding "
-            "of capture_encoded"
+            "of headscope.capturing.capture_encoded"
         )
     # Users mostly have tensors on the CPU; other values, such as True, are passed unchanged.
     device, arguments = device_of(model), dict(inputs.arguments)

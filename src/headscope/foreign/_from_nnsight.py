@@ -77,7 +77,7 @@ def from_nnsight(
 
             with model.trace(text):
                 saved = nnsight.save([block.attn.output[1] for block in model.transformer.h])
-            record = headscope.from_nnsight(saved, model.tokenizer.tokenize(text))
+            record = headscope.foreign.from_nnsight(saved, model.tokenizer.tokenize(text))
 
         >>> record = from_nnsight([[[[1.0, 0.0], [0.25, 0.75]]]], ["Once", "upon"])
         >>> record["self"].weights(layer=0, head=0).tolist()

@@ -106,7 +106,7 @@ class Patch(Intervention):
             raise InterventionError(
                 f"{place.name} ({place.module}) makes its scores of more than queries times keys, "
                 "or of keys times queries; they cannot be patched there. Patch values or output, "
-                "or give weights with headscope.SetWeights"
+                "or give weights with headscope.interventions.SetWeights"
             )
 
     def description(self, heads: Any, kind: str = "heads") -> str:

@@ -66,8 +66,8 @@ class Stack(RebuiltWhenCopied):
                     f"Stack {self.name!r}, layer {layer.layer}: the arrays have {queries} queries "
                     f"and {keys} keys, but {len(self.query)} query tokens and {len(self.key)} key "
                     "tokens were given; count the tokens that the tokenizer puts before and after "
-                    "the text, and cut padding off (positions= of from_transformer_lens and "
-                    "from_nnsight)"
+                    "the text, and cut padding off (positions= of the functions of "
+                    "headscope.foreign)"
                 )
 
         self._check_rest(numbers)

@@ -116,7 +116,7 @@ def captured_over(
     if options.pop("parts", None) is not None:
         raise RunError(
             "capture_many keeps no parts in a folder (out=); leave parts= out, and give parts "
-            "later: hs.with_parts(record, ...)"
+            "later: headscope.parts.with_parts(record, ...)"
         )
     kept = _settled(kept_of(options))
     unknown = options.pop("max_unknown", None)

@@ -78,8 +78,9 @@ def _check_lengths(record: Record) -> None:
         if not all(1 < len(_starts(side, parts=True)) <= MOST_TOKENS for side in sides):
             raise PageError(
                 f"Each head of stack {stack.name!r} has {queries:,} x {keys:,} weights, and a page "
-                f"draws at most {most:,} x {most:,}, of more their parts; name these (hs.with_parts"
-                "), capture a shorter text, or read rows with layer.weight_blocks(head)"
+                f"draws at most {most:,} x {most:,}, of more their parts; name these "
+                "(headscope.parts.with_parts), capture a shorter text, or read rows with "
+                "layer.weight_blocks(head)"
             )
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError, TextError
 from headscope.capturing import generate_many
+from headscope.errors import CaptureError, TextError
 
 from ...close import assert_close
 from .conftest import FAMILIES, NEVER, bare_tokenizer, model_of

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import CaptureError
+from headscope.capturing import capture_encoded
+from headscope.errors import CaptureError
 
 from .conftest import (
     COUNT,
@@ -103,7 +104,7 @@ def test_a_prompt_may_be_one_token(family):
 def test_all_that_a_capture_keeps_may_be_kept(keep, tokenizer):
     kept = ("qk", keep) if keep == "before" else keep
     model, record = written("llama", tokenizer, keep=kept)
-    whole = hs.capture_encoded(model, None, [record["self"].query.ids], keep=kept)[0]
+    whole = capture_encoded(model, None, [record["self"].query.ids], keep=kept)[0]
     for ours, theirs in zip(record["self"], whole["self"], strict=True):
         assert ours.has("weights") == theirs.has("weights")
         for name in ("statistics", "contributions", "value_norms", "queries_before"):

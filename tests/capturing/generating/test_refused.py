@@ -5,7 +5,7 @@ import pytest
 from transformers import cache_utils
 
 import headscope as hs
-from headscope import CaptureError, TextError
+from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model
 
 from .conftest import COUNT, NEVER, PROMPT, assert_equal_to_one_pass, full_pass, model_of, written

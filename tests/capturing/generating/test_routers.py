@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from headscope import CaptureError
+from headscope.errors import CaptureError
 
 from ...close import assert_close
 from .conftest import written

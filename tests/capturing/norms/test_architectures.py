@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.testing import ARCHITECTURES, tiny_model
 from headscope.testing._made_up import made_up
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 import headscope as hs
-from headscope import RecordError
 from headscope.capturing.contributions._modules import norm_of
+from headscope.errors import RecordError
 from headscope.testing import tiny_model
 
 from .conftest import TEXT

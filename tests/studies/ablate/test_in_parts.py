@@ -115,7 +115,9 @@ def test_a_causal_model_whose_tokenizer_has_a_mask_token_is_loaded_as_it_is_said
     rows = [{"sentence_good": "the cat sat", "sentence_bad": "the cat sits"}] * 2
     given = {"texts": rows, "part_size": 1, **FEW}
     assert hs.ablate(tmp_path / "model", "minimal-pairs", masked=False, **given).examples == 2
-    with pytest.raises(hs.ModelError, match="for this kind of AutoModel: AutoModelForMaskedLM"):
+    with pytest.raises(
+        hs.errors.ModelError, match="for this kind of AutoModel: AutoModelForMaskedLM"
+    ):
         hs.ablate(tmp_path / "model", "minimal-pairs", masked=True, **given)
 
 

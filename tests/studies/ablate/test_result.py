@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from transformers import AutoModelForSequenceClassification
 
-from headscope import Cut, RecordError, Zero, ablate, intervene
+from headscope import Cut, Zero, ablate, intervene
 from headscope.capturing import random_twin
+from headscope.errors import RecordError
 from headscope.evidence import holm, p_flipped
 from headscope.studies import Ablation
 from headscope.tasks import classification, next_word

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import InterventionError, RecordError, ablate
+from headscope import ablate
+from headscope.errors import InterventionError, RecordError
 from headscope.interventions import leave_one_out
 from headscope.tasks import Task, next_word
 from headscope.testing import tiny_model
@@ -40,11 +41,11 @@ def test_zero_is_zeros_in_the_projection(bert, tokenizer):
 def test_it_is_leaving_out_one_at_a_time(by, bert, tokenizer):
     task = states_task(tokenizer)
     records = [hs.capture(bert, tokenizer, text, keep=("weights", "values")) for text in TEXTS]
-    means = {"mean attention": hs.Mean, "mean output": hs.interventions.MeanOutput}
+    means = {"mean attention": hs.interventions.Mean, "mean output": hs.interventions.MeanOutput}
     way = (
         functools.partial(means[by], records=records)
         if by in means
-        else {"zero": hs.Zero, "uniform": hs.Uniform}[by]
+        else {"zero": hs.Zero, "uniform": hs.interventions.Uniform}[by]
     )
     for layers in (False, True):
         wanted = leave_one_out(bert, task, by=way, layers=layers)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from headscope import SetWeights, Zero, ablate, intervene
+from headscope import Zero, ablate, intervene
+from headscope.interventions import SetWeights
 from headscope.tasks import Task, translation
 from headscope.testing import tiny_model
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope import FileError, RecordError, TextError
 from headscope.cli import run
+from headscope.errors import FileError, RecordError, TextError
 from headscope.linguistics import Sentence, read_treebank
 from headscope.studies.probe import KINDS
 from headscope.studies.probe._data import ProbeItem

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 import headscope as hs
-from headscope import FigureError, RecordError
+from headscope.errors import FigureError, RecordError
 
 from ...answers import made_answer
 

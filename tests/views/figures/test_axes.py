@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import headscope as hs
-from headscope import FigureError
+from headscope.errors import FigureError
 
 RECORD = hs.from_weights(
     np.tril(np.ones((2, 3, 5, 5))) / np.arange(1, 6)[:, None], ["the", "cat", "sat", "on", "it"]

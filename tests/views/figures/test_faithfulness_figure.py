@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from headscope import RecordError
+from headscope.errors import RecordError
 from headscope.evidence import interval
 from headscope.studies import ExplainedText, Faithfulness
 from headscope.studies.faithfulness import counts_of

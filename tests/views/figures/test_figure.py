@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope import FigureError, FileError, RecordError
+from headscope.errors import FigureError, FileError, RecordError
 from headscope.record import ModelFacts
 from headscope.testing import random_record, random_weights
 

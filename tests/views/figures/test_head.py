@@ -3,6 +3,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import headscope as hs
+from headscope.record import Layer, Stack
 from headscope.testing import random_record, random_weights
 from headscope.views.constants import KIND_COLOURS
 from headscope.views.figures import _head
@@ -141,11 +142,9 @@ def test_long_texts_fit_a_page_and_name_what_they_can(see, rng):
 
 def test_a_learned_sink_is_told(rng, see):
     record = random_record()
-    layer = hs.Layer(
-        layer=0, weights=record["cross"].weights(0) * 0.5, sinks=np.zeros(3, np.float32)
-    )
+    layer = Layer(layer=0, weights=record["cross"].weights(0) * 0.5, sinks=np.zeros(3, np.float32))
     sides = {"query": record["cross"].query, "key": record["cross"].key}
-    sunk = hs.Record(stacks={"cross": hs.Stack(name="cross", layers=(layer,), **sides)})
+    sunk = hs.Record(stacks={"cross": Stack(name="cross", layers=(layer,), **sides)})
     assert "learned sink" in see(hs.figure(sunk)).said
     assert "learned sink" not in see(hs.figure(record)).said
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FigureError
+from headscope.errors import FigureError
 from headscope.record import Layer, ModelFacts, Record, Rotary, Stack, Tokens
 from headscope.views.figures._neuron import neurons_of
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_weights
 from headscope.views.figures._style import PictureHeat, style_for, veiled
 
@@ -17,11 +18,9 @@ def pictured(rng, weights=None):
     """A word, the patches of a picture of 8 x 24 pixels block by block, and a word."""
     places = (None, (0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), None)
     labels = ("seen", *(f"r{place[0]}c{place[1]}" for place in places[1:-1]), "owl")
-    tokens = hs.Tokens(pieces=labels, grids=(GRID,), places=places)
-    layer = hs.Layer(
-        layer=0, weights=random_weights(rng, (4, 8, 8)) if weights is None else weights
-    )
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    tokens = Tokens(pieces=labels, grids=(GRID,), places=places)
+    layer = Layer(layer=0, weights=random_weights(rng, (4, 8, 8)) if weights is None else weights)
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
     return hs.Record(stacks={"self": stack}, pictures=(rng.integers(0, 256, (8, 24, 3), np.uint8),))
 
 

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 import headscope as hs
-from headscope import FigureError
+from headscope.errors import FigureError
 from headscope.norms import rollout
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures._numbers import numbers_of

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FigureError, RecordError
+from headscope.errors import FigureError, RecordError
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 from headscope.testing import tiny_model, tiny_tokenizer
 
 pytest.importorskip("matplotlib", reason="needs the extra figures")
@@ -20,20 +21,18 @@ def planted(count):
     records = []
     for _ in range(count):
         size = int(rng.integers(6, 10))
-        tokens = hs.Tokens(
-            pieces=("[CLS]", *(f"w{rng.integers(99)}" for _ in range(size)), "[SEP]")
-        )
+        tokens = Tokens(pieces=("[CLS]", *(f"w{rng.integers(99)}" for _ in range(size)), "[SEP]"))
         even = np.full((size + 2, size + 2), 1 / (size + 2))
         following = 0.9 * np.eye(size + 2, k=1) + 0.1 * even
         following[-1] = even[-1]
         last = np.tile(0.9 * (np.arange(size + 2) == size + 1), (size + 2, 1)) + 0.1 * even
         layers = [np.stack([following, even]), np.stack([even, last])]
         made = tuple(
-            hs.Layer(layer=number, weights=maps.astype(np.float32))
+            Layer(layer=number, weights=maps.astype(np.float32))
             for number, maps in enumerate(layers)
         )
-        stack = hs.Stack(name="self", query=tokens, key=tokens, layers=made)
-        records.append(hs.Record(stacks={"self": stack}, model=hs.ModelFacts(name="planted")))
+        stack = Stack(name="self", query=tokens, key=tokens, layers=made)
+        records.append(hs.Record(stacks={"self": stack}, model=ModelFacts(name="planted")))
     return records
 
 

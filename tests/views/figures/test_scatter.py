@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FigureError
 from headscope.cli import run
+from headscope.errors import FigureError
 from headscope.testing import random_weights
 from headscope.views.answers import figure_file
 from headscope.views.figures._heads_plane import axes_of

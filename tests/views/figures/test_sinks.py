@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import FigureError
+from headscope.errors import FigureError
 from headscope.testing import random_weights
 from headscope.views.figures._numbers import find_sinks, without_keys
 

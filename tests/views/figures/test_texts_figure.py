@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import headscope as hs
-from headscope import Layer, Record, Stack, Tokens
+from headscope import Record
 from headscope.answering import AnswerWord
 from headscope.errors import FigureError
-from headscope.record import Rotary
+from headscope.record import Layer, Rotary, Stack, Tokens
 from headscope.testing import random_record
 
 from ...answers import made_answer

@@ -10,9 +10,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.patches import PathPatch
 
 import headscope as hs
-from headscope import Tokens
 from headscope.errors import FigureError
-from headscope.record import ModelFacts
+from headscope.record import ModelFacts, Tokens
 from headscope.views.constants import KIND_COLOURS
 from headscope.views.figures._frame import CLAUSES
 
@@ -100,7 +99,7 @@ def test_two_models_stand_beside_each_other(record, rng):
 
 def test_a_record_beside_is_drawn_by_its_name(record, rng):
     other = hs.from_weights(
-        list(rng.dirichlet([0.5] * 4, size=(2, 3, 4))), hs.Tokens(pieces=tuple("wxyz"))
+        list(rng.dirichlet([0.5] * 4, size=(2, 3, 4))), Tokens(pieces=tuple("wxyz"))
     )
     named = hs.figure(record, beside=[other], tray=["0-1", "1-2 record=b"])
     given = hs.figure(record, tray=["0-1", {"record": other, "layer": 1, "head": 2}])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import headscope as hs
+from headscope.record import Layer, ModelFacts, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views.figures import _cells
 from headscope.views.figures._style import parse_hex, short_weight, style_for
@@ -189,7 +190,7 @@ def test_the_neurons_add_up_to_the_score_and_the_weights(grouped, see):
 
 
 def test_neurons_need_queries_and_keys():
-    with pytest.raises(hs.RecordError, match="keep='qk'"):
+    with pytest.raises(hs.errors.RecordError, match="keep='qk'"):
         hs.figure(random_record(), view="neuron", query=0)
 
 
@@ -235,11 +236,11 @@ def test_a_head_that_attends_evenly_has_no_colour(see, view, tokens, window):
     seen_keys = np.tri(tokens) if window is None else np.tri(tokens) - np.tri(tokens, k=-window)
     even = seen_keys / seen_keys.sum(axis=1, keepdims=True)
     labels = [f"w{at}" for at in range(tokens)]
-    layer = hs.Layer(layer=0, weights=even[None], visible=seen_keys > 0)
-    stack = hs.Stack(
-        name="self", query=hs.Tokens(pieces=labels), key=hs.Tokens(pieces=labels), layers=(layer,)
+    layer = Layer(layer=0, weights=even[None], visible=seen_keys > 0)
+    stack = Stack(
+        name="self", query=Tokens(pieces=labels), key=Tokens(pieces=labels), layers=(layer,)
     )
-    record = hs.Record(stacks={"self": stack}, model=hs.ModelFacts())
+    record = hs.Record(stacks={"self": stack}, model=ModelFacts())
     seen = see(hs.figure(record, view=view, width=180))
     if view == "text":
         assert set(fills(seen)) == {(255, 255, 255)}
@@ -290,10 +291,10 @@ def pictured(rng, places, grid):
     """A record of a class token, patches in this order, and a word."""
     places = (None, *places, None)
     labels = ("[CLS]", *(f"r{row}c{column}" for row, column in places[1:-1]), "owl")
-    tokens = hs.Tokens(pieces=labels, grids=(grid,), places=places)
-    layer = hs.Layer(layer=0, weights=random_weights(rng, (2, len(labels), len(labels))))
-    stack = hs.Stack(name="self", query=tokens, key=tokens, layers=(layer,))
-    return hs.Record(stacks={"self": stack}, model=hs.ModelFacts())
+    tokens = Tokens(pieces=labels, grids=(grid,), places=places)
+    layer = Layer(layer=0, weights=random_weights(rng, (2, len(labels), len(labels))))
+    stack = Stack(name="self", query=tokens, key=tokens, layers=(layer,))
+    return hs.Record(stacks={"self": stack}, model=ModelFacts())
 
 
 def test_patches_stand_in_the_rows_and_columns_of_their_picture(see, rng):

@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 
 import headscope as hs
-from headscope import FigureError, RecordError
 from headscope.cli import run
+from headscope.errors import FigureError, RecordError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views.figures._neuron import neurons_of

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 import headscope as hs
-from headscope import Generation, Layer, Record, Stack, Tokens
+from headscope import Record
+from headscope.record import Generation, Layer, Stack, Tokens
 
 PIECES = ("<s>", "Once", "upon", "a", "time", "there")
 

@@ -64,9 +64,9 @@ def parse_call(
     if isinstance(text, tuple | list | Mapping) and not is_conversation(text):
         raise TextError(
             f"capture reads one text, and got a {type(text).__name__} of {len(text)}; of many "
-            "give capture_many(model, tokenizer, texts), of a pair capture(model, tokenizer, text, "
-            "text_pair); messages are [{'role': ..., 'content': ...}], documents {'documents': "
-            "[...], 'question': ...}; what a tokenizer made goes to capture_encoded"
+            "give capture_many(model, tokenizer, texts), of a pair capture(..., text, text_pair); "
+            "messages are [{'role': ..., 'content': ...}], documents {'documents': [...], "
+            "'question': ...}; a tokenizer's output goes to headscope.capturing.capture_encoded"
         )
     check_no_file(text)
     parsed = _made(text, text_pair, options or {})
@@ -310,7 +310,7 @@ def _check_no_ids(given: Any) -> None:
     are_listed = first is not given and isinstance(first, int)
     if are_listed or (getattr(given, "ndim", 0) and "int" in str(getattr(given, "dtype", ""))):
         raise TextError(
-            "Expected a text, got token ids; these go to capture_encoded(model, tokenizer, ids)"
+            "Expected a text, got token ids; these go to headscope.capturing.capture_encoded"
         )
 
 

@@ -185,8 +185,8 @@ def means_of(model: nn.Module, task: Task, means: RecordMeans) -> RecordMeans:
             except CaptureError as error:
                 raise InterventionError(
                     f"The attention of the examples cannot be averaged: {error}; give "
-                    "by=functools.partial(headscope.Mean, records=...) with records that you "
-                    "captured"
+                    "by=functools.partial(headscope.interventions.Mean, records=...) with "
+                    "records that you captured"
                 ) from error
             for record in records:
                 means.update(record)
