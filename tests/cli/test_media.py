@@ -12,6 +12,7 @@ import headscope as hs
 from headscope.cli import run
 from headscope.testing import tiny_model, tiny_tokenizer
 
+from ..close import assert_close
 from ..processors import tiny_clip, tiny_llava
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (24, 40, 3), np.uint8)
@@ -53,9 +54,7 @@ def same(ours, theirs):
     assert list(ours.stacks) == list(theirs.stacks)
     for name, stack in theirs.stacks.items():
         assert ours[name].query == stack.query
-        np.testing.assert_array_equal(
-            ours[name].weights(layer=1, head=2), stack.weights(layer=1, head=2)
-        )
+        assert_close(ours[name].weights(layer=1, head=2), stack.weights(layer=1, head=2))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from headscope.studies._explainer import FLOWING
 from headscope.studies.faithfulness import SIGNALS
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from ..close import assert_same_numbers, numbers_before
+from ..close import assert_close, assert_same_numbers, numbers_before
 
 TEXT = "the cat sat."
 LAYERS, HEADS = 2, 3
@@ -222,10 +222,8 @@ def test_random_weights_stand_beside(model, tokenizer, found):
         on_error=lambda *_: None,
     )
     wanted = faithfulness(random_twin(model), tokenizer, [TEXT], counterfactual=QUIET)
-    np.testing.assert_equal(beside.control.columns(), wanted.columns())
-    np.testing.assert_equal(
-        beside.columns()["random_mean"], [wanted.means[name][0] for name in beside.means]
-    )
+    assert_close(beside.control.columns(), wanted.columns())
+    assert_close(beside.columns()["random_mean"], [wanted.means[name][0] for name in beside.means])
     assert beside.columns()["random_mean"] != beside.columns()["mean"]
     first, second = str(beside).split("\n\nThe same with random weights:\n\n")
     own = [line for line in str(wanted).splitlines() if line.startswith(SIGNALS)]

@@ -126,9 +126,9 @@ def test_rows_and_thumbnails_of_weights(rng):
     thumbs = given.header["stacks"][0]["thumbs"]
     assert (thumbs["shape"], thumbs["split"]) == ([3, 2, 48, 48], True)
     pictures = np.frombuffer(given.chunk("thumbs/self/1"), np.uint8).reshape(2, 48, 48)
-    np.testing.assert_array_equal(
-        pictures[1], quantise(pooled_lifts(exact[None], record["self"].layer(1).visible)[0])
-    )
+    wanted = quantise(pooled_lifts(exact[None], record["self"].layer(1).visible)[0])
+    # A weight in the middle between two bytes may round to either of them.
+    assert np.abs(pictures[1].astype(int) - wanted).max() <= 1
 
 
 GONE = (

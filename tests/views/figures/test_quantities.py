@@ -62,8 +62,10 @@ def test_a_map_of_all_heads_has_one_tile_for_each_layer(record, see):
     rolled = [rollout(record["self"])[number][4, 1] for number in range(2)]
     written = [text for text in seen.texts if text in {told(number) for number in rolled}]
     assert written[:2] == list(map(told, rolled)), "the bar has the largest once more"
-    tiles = [image[0, 0] for image in seen.images[:2]]
-    assert np.array_equal(tiles, STYLE.weight_scale(max(rolled)).rgb(np.array(rolled)))
+    tiles = np.array([image[0, 0] for image in seen.images[:2]], int)
+    wanted = STYLE.weight_scale(max(rolled)).rgb(np.array(rolled))
+    # A number in the middle between two colours may have either.
+    assert np.abs(tiles - wanted).max() <= 3
     grid = see(hs.figure(record, view="model", quantity="rollout"))
     assert {"layer 0", "layer 1"} <= set(grid.texts)
     assert len(grid.images) == 2 + 1
