@@ -139,7 +139,7 @@ class Answer(Result):
     patches: tuple[int, ...]
     places: tuple[tuple[int, int], ...]
     picture_of: tuple[int, ...]
-    pictures: tuple[UInt8[np.ndarray, "height width 3"], ...]
+    pictures: tuple[UInt8[np.ndarray, "_ _ 3"], ...]
     attention: Float[np.ndarray, "token key"]
     shares: Float[np.ndarray, "token layer head part"]
     even: Float[np.ndarray, "token layer part"]

@@ -145,7 +145,7 @@ def rng_of(text: str, seed: int = 0) -> np.random.Generator:
 
 
 def mean_map(
-    maps: Iterable[Float[np.ndarray, "head query key"]], length: int
+    maps: Iterable[Float[np.ndarray, "head _ _"]], length: int
 ) -> Float[np.ndarray, "head length length"]:
     """Mean of the attention maps of texts, place by place, for the map that positions alone would
     give; NaN where no text is long enough for a place.

@@ -63,7 +63,7 @@ def p_flipped(
 
 
 def judged(
-    asked: Sequence[tuple[Float[np.ndarray, "document _"], Float[np.ndarray, "document _"]]],
+    asked: Sequence[tuple[Float[np.ndarray, "_ _"], Float[np.ndarray, "_ _"]]],
     *,
     margin: float = 0.0,
     two_sided: bool = False,
