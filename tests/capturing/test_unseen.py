@@ -245,6 +245,33 @@ def test_products_that_are_no_attention_are_not_named(context):
     assert record_of(model).unseen == ""
 
 
+class Sampling(nn.Module):
+    """Weights of four places that each token chooses by itself (Deformable DETR)."""
+
+    def __init__(self):
+        super().__init__()
+        self.weights, self.places = nn.Linear(WIDTH, 4), nn.Linear(WIDTH, 8)
+
+    def forward(self, states):
+        places = self.places(states).view(1, TOKENS, 4, 2).tanh()
+        seen = functional.grid_sample(states.mT[:, :, None], places, align_corners=False)
+        return (seen * self.weights(states).softmax(-1)[:, None]).sum(-1).mT
+
+
+class DeformableAttention(Sampling):
+    """As all that is known of it calls itself."""
+
+
+def test_deformable_attention_is_named_and_no_other_sampling():
+    model = model_of("softmax", "none", "softmax")
+    model.blocks[1].mixer = DeformableAttention()
+    with pytest.warns(UserWarning, match="leaves them out: layer 1 "):
+        record = record_of(model)
+    assert record["self"].others == {1: "unseen (DeformableAttention)"}
+    model.blocks[1].mixer = Sampling()
+    assert record_of(model).unseen == ""
+
+
 def test_a_log_of_states_is_no_attention():
     class Logging(Mamba):
         def forward(self, states):

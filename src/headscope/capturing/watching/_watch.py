@@ -201,8 +201,7 @@ class Watch:
         if projected is not None:
             for call in projected.calls:
                 self._waiting.remove(call)
-            modules = self._modules
-            self._done(with_projection(projected, use, modules.model, modules.names))
+            self._done(with_projection(projected, use, self._modules.model, self._modules.names))
 
     def _done(self, call: Call) -> None:
         self._called[call.module] = None

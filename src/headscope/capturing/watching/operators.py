@@ -42,16 +42,15 @@ from headscope.capturing.watching._whole_attention import (
     seen_in_multi_head,
     with_operands,
 )
-from headscope.capturing.watching.running import RunningModules
+from headscope.capturing.watching.running import RunningModules, is_attention
 from headscope.errors import CaptureError
 
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
 HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
 TO_NUMPY: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
 HIDDEN: set[Any] = SOFTMAXES | {FUSED}
-BEGINNINGS: set[Any] = (
-    HOLD_OPERANDS | SOFTMAXES | TO_NUMPY | {functional.multi_head_attention_forward}
-)
+WHOLE: set[Any] = {functional.multi_head_attention_forward, functional.grid_sample}
+BEGINNINGS: set[Any] = HOLD_OPERANDS | SOFTMAXES | TO_NUMPY | WHOLE
 """Functions that attention begins with."""
 
 
@@ -67,9 +66,9 @@ class OperatorWatch(WatchMode):
     ``made`` counts the products of activations of each module, by its id; ``unread`` names those
     whose attention is in a form that is not known: they multiply a softmax with values in another
     way or without an axis for texts, or one over tokens that is of no product of activations, or a
-    product of activations once more without a softmax, or go on within ``torch.vmap``; ``handed``
-    counts the arrays that each gave to NumPy, a product twice; while it is ``idle`` no attention is
-    seen.
+    product of activations once more without a softmax, sample places of their own (deformable
+    attention), or go on within ``torch.vmap``; ``handed`` counts the arrays that each gave to
+    NumPy, a product twice; while it is ``idle`` no attention is seen.
     """
 
     def __init__(
@@ -165,6 +164,8 @@ class OperatorWatch(WatchMode):
             return result if product is None else self._product(product, result)
         if func in SOFTMAXES:
             self._softmax(args, options, result)
+        elif func is functional.grid_sample and is_attention(self._running.innermost()):
+            self._unread()
         else:
             self._traces.pass_on(func, args, options, result)
             self._alone.pass_on(func, args, options, result)

@@ -139,7 +139,7 @@ def _calls() -> Iterator[dict[str, Any]]:
         frame = frame.f_back
 
 
-def is_attention(module: nn.Module) -> bool:
+def is_attention(module: nn.Module | None) -> bool:
     """Whether a module calls itself attention."""
     return bool(ATTENTION_NAME.search(type(module).__name__))
 
