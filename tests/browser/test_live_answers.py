@@ -90,39 +90,6 @@ def test_a_question_is_answered_and_the_heat_follows_its_words(opened):
     expect(opened.locator('[data-option="text"][aria-pressed="true"]')).to_be_attached()
 
 
-def test_other_heads_keep_the_chosen_word(answered):
-    heads, shown = answered.locator("[data-answer-heads]"), answered.locator("[data-answered]")
-    answered.locator('[data-word="3"]').click()
-    heads.fill("one")
-    heads.press("Tab")
-    expect(answered.locator("[data-open-panel] [role=alert]")).to_contain_text("whole layers")
-    heads.fill("1-2 0-5")
-    heads.press("Enter")
-    expect(shown).to_contain_text("heads 1-2, 0-5", timeout=SLOW)
-    assert chosen(answered) == "3"
-    heads.fill("9")
-    heads.press("Enter")
-    expect(answered.locator("[data-open-panel] [role=alert]")).to_contain_text("no head 9-0")
-    answered.locator('[data-tile="1-3"]').click()
-    # On a busy machine the head is shown some time after the click.
-    expect(answered.locator(".full-head .headline h2")).to_contain_text("1-3", timeout=SLOW)
-    answered.locator("[data-answer-shown]").click()
-    expect(shown).to_contain_text("(head 1-3;", timeout=SLOW)
-
-
-def test_the_heads_shown_are_those_that_were_chosen_also_while_they_load(answered):
-    held = []
-    answered.route("**/chunk/**", lambda route: held.append(route))
-    answered.locator('[data-tile="0-2"]').click()
-    expect(answered.locator(".full-head .headline h2")).to_contain_text("0-2", timeout=SLOW)
-    answered.locator("[data-answer-shown]").click()
-    expect(answered.locator("[data-answered]")).to_contain_text("(head 0-2;", timeout=SLOW)
-    assert held
-    for route in held:
-        route.continue_()
-    answered.unroute("**/chunk/**")
-
-
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_window(width, answered):
     answered.set_viewport_size({"width": width, "height": 860})

@@ -93,20 +93,6 @@ def test_the_figure_of_a_changed_state_is_downloaded(chromium_only, page, tmp_pa
     assert "<svg" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
 
 
-def test_history_goes_back_to_texts_and_changes(page):
-    silenced(page)
-    page.locator('[data-field="text"]').fill("the sea.")
-    expect(page.locator(".facts")).to_contain_text("9 tokens", timeout=SLOW)
-    page.locator('[data-panel="history"]').click()
-    past = page.locator("[data-past]")
-    expect(past.first).to_have_attribute("aria-current", "true")
-    expect(past.last).to_have_text(TEXT)
-    past.last.click()
-    expect(page.locator('[data-field="text"]')).to_have_value(TEXT)
-    expect(page.locator("[data-change]")).to_have_count(0)
-    expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)
-
-
 def test_an_error_of_the_model_is_one_line_and_the_next_text_is_read(page, model, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("out of\nmemory")
@@ -151,7 +137,7 @@ def test_the_help_sheet_lists_the_keys(page):
     expect(sheet).to_contain_text("Alt-click")
 
 
-PANELS = ("write", "matters", "sketch", "two", "history", "keep")
+PANELS = ("write", "matters", "sketch", "two", "keep")
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core comes with the front end's packages")

@@ -90,39 +90,6 @@ export function figureCall(options: FigureOptions, record = ""): string {
   return `hs.figure(${of}, ${words.join(", ")})`;
 }
 
-/** The command that draws it from the file of the record; null for numbers that are not in there. */
-export function figureCommand(options: FigureOptions, record = ""): string | null {
-  const file = options.tray ? "" : record;
-  const records = [...recordsOf(options), ...(file ? [file] : [])];
-  // The command line calls further records by letters.
-  if (!isKept(options) || records.some((name) => !LETTERS.includes(name))) return null;
-  const beside = LETTERS.slice(0, LETTERS.indexOf(records.sort().at(-1) ?? "") + 1);
-  const { view, layer, head, heads, sinks, hide_special, tray, words: inWords, ...rest } = options;
-  const words = [
-    ...(view === undefined ? [] : [`--view ${view}`]),
-    ...(beside.length > 0 && !file ? [`--beside ${beside.map((name) => `${name}.safetensors`).join(" ")}`] : []),
-    ...(Array.isArray(tray) ? [`--tray ${tray.map((line) => `"${line}"`).join(" ")}`] : []),
-    ...(layer === undefined ? [] : [`--at ${layer}${headsIn(options)}`]),
-    ...flagsOf({ "--words": inWords, "--hide-special": hide_special, "--exclude-sinks": sinks === false }),
-    ...Object.entries(rest).map(
-      ([name, value]) => `--${name.replace("_", "-")} ${String(value).includes(" ") ? `"${value}"` : value}`,
-    ),
-  ];
-  return `headscope figure ${file || "run"}.safetensors ${words.join(" ")} --out figure.svg`;
-}
-
-function flagsOf(flags: Readonly<Record<string, unknown>>): string[] {
-  return Object.keys(flags).filter((flag) => flags[flag]);
-}
-
-/** The heads behind a layer, as the command line names them. */
-function headsIn({ head, heads }: FigureOptions): string {
-  const chosen = head ?? (heads as readonly number[] | undefined)?.join(",");
-  return chosen === undefined ? "" : `-${chosen}`;
-}
-
-const LETTERS = ["b", "c", "d", "e", "f"];
-
 /** The further records that the pictures of a tray show. */
 function recordsOf({ tray }: FigureOptions): string[] {
   const lines = (tray ?? []) as readonly string[];

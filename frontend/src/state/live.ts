@@ -11,7 +11,6 @@ import { replaceRecord, type Store } from "./store";
 const [SHORTEST_PAUSE, LONGEST_PAUSE] = [80, 300];
 /** Answers that stay, so that to undo something asks for nothing. */
 const MOST_KEPT = 6;
-const MOST_REMEMBERED = 50;
 /** Milliseconds after which a text that is typed on is a new step to go back to. */
 const STEP = 2500;
 /** The status of a question that a newer one took the place of. */
@@ -94,8 +93,6 @@ function signalsOf(first: Answered) {
     total: signal(0),
     /** A guess that the model is to go on from; the panel that writes takes it away. */
     branch: signal<Guess | null>(null),
-    /** What was shown in this tab, the newest first. */
-    history: signal<readonly Asked[]>([first.asked]),
   };
 }
 
@@ -103,7 +100,7 @@ type Signals = ReturnType<typeof signalsOf>;
 type ShownState = ReturnType<typeof shownState>;
 
 /** Puts answers in place of each other, and keeps the last ones. */
-function shownState(first: Answered, { answer, problem, history }: Signals) {
+function shownState(first: Answered, { answer, problem }: Signals) {
   let kept: readonly Answered[] = [first];
   let store: Store | null = null;
   let latest = performance.now();
@@ -124,8 +121,6 @@ function shownState(first: Answered, { answer, problem, history }: Signals) {
     answer.value = next;
     // What the model wrote itself says nothing of its output: to undo a change, the model is asked.
     if (next.opening.output) kept = [...kept.filter((one) => !isSame(one.asked, next.asked)), next].slice(-MOST_KEPT);
-    const others = history.peek().filter((one) => !isSame(one, next.asked));
-    history.value = [next.asked, ...(step ? others : others.slice(1))].slice(0, MOST_REMEMBERED);
   }
   return {
     /** The state that shows what is answered; another one where a record beside it is shown. */

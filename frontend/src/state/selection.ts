@@ -296,13 +296,6 @@ export function fitTray(tray: readonly string[], page: Page): readonly string[] 
   return [...new Set(lines)].slice(0, values.MOST_IN_TRAY);
 }
 
-/** The picture in another place, from 0. */
-export function movedTo(tray: readonly string[], from: number, to: number): readonly string[] {
-  const rest = tray.filter((_, at) => at !== from);
-  const place = Math.max(0, Math.min(rest.length, to));
-  return [...rest.slice(0, place), tray[from], ...rest.slice(place)];
-}
-
 /** What stands behind the name of an option: no line has a space or a tilde of its own. */
 function written(name: Name, value: unknown): string {
   return encodeURIComponent(writePart(name, value)).replaceAll("%2C", ",").replaceAll("~", "%7E");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type FigureFacts, figureCall, figureCommand, figureOptions } from "../../src/state/call";
+import { type FigureFacts, figureCall, figureOptions } from "../../src/state/call";
 import { pageSelection, type Selection } from "../../src/state/selection";
 import { examplePage } from "../examples/page";
 
@@ -47,18 +47,15 @@ test("words are those of the page", () => {
   const chosen = figureOptions(facts({ view: "head", layer: 1, words: true }));
   expect(chosen).toEqual({ view: "head", layer: 1, words: true });
   expect(figureCall(chosen)).toBe('hs.figure(record, view="head", layer=1, words=True)');
-  expect(figureCommand(chosen)).toBe("headscope figure run.safetensors --view head --at 1 --words --out figure.svg");
   expect(figureOptions(facts({ view: "neuron", words: true }))).not.toHaveProperty("words");
 });
 
-test("numbers that are not in the record are asked for in the call, and no command has them", () => {
+test("numbers that are not in the record are asked for in the call", () => {
   const of = (quantity: string) => figureOptions(facts({ view: "matrix", quantity }));
   expect(figureCall(of("rollout"))).toBe('hs.figure(record, view="matrix", layer=0, quantity="rollout")');
-  expect(figureCommand(of("rollout"))).toContain("--quantity rollout");
   expect(figureCall(of("mine"))).toBe(
     'hs.figure(record, view="matrix", layer=0, quantity="mine", quantities=quantities)',
   );
-  expect(figureCommand(of("mine"))).toBeNull();
 });
 
 test("what is as usual is left out, 0 and one head are not", () => {
@@ -72,14 +69,9 @@ test("what is as usual is left out, 0 and one head are not", () => {
   });
 });
 
-test("the same as words of Python and of the command line", () => {
+test("the same as words of Python", () => {
   const options = figureOptions(facts({ heads: [0, 2], query: [0], hide_special: true, sinks: false }, { dark: true }));
   expect(figureCall(options)).toBe(
     'hs.figure(record, view="head", layer=0, heads=[0, 2], query=0, hide_special=True, sinks=False, theme="dark")',
   );
-  expect(figureCommand(options)).toBe(
-    "headscope figure run.safetensors --view head --at 0-0,2 --hide-special --exclude-sinks --query 0 --theme dark --out figure.svg",
-  );
-  expect(figureCommand(figureOptions(facts({ heads: [0] })))).toContain("--at 0-0 --out");
-  expect(figureCommand(figureOptions(facts()))).toContain("--at 0 --out");
 });

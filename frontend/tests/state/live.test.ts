@@ -100,7 +100,6 @@ test("undoing a change asks for nothing: what was shown is still here", async ()
   const { live, asked } = started();
   live.toggle(zero);
   await soon(() => expect(live.answer.value.opening.output?.places[0].kl).toBe(0.125));
-  expect(live.history.value.map(({ changes }) => changes.length)).toEqual([1, 0]);
   live.toggle(zero);
   await soon(() => expect(live.answer.value.asked.changes).toEqual([]));
   expect(asked.length).toBe(1);

@@ -1,13 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  fitSelection,
-  fitTray,
-  movedTo,
-  ofEveryRecord,
-  pageSelection,
-  readEntry,
-  writeEntry,
-} from "../../src/state/selection";
+import { fitSelection, fitTray, ofEveryRecord, pageSelection, readEntry, writeEntry } from "../../src/state/selection";
 import { examplePage, tokens } from "../examples/page";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
@@ -49,11 +41,6 @@ test("nonsense is left out", () => {
 test("without pictures nothing is compared", () => {
   expect(fitSelection({ ...start, view: "compare" }, page).view).toBe("head");
   expect(fitSelection({ ...start, view: "compare", tray: ["0-1"] }, page).view).toBe("compare");
-});
-
-test("a picture is moved", () => {
-  expect(movedTo(["a", "b", "c"], 0, 2)).toEqual(["b", "c", "a"]);
-  expect(movedTo(["a", "b", "c"], 2, 0)).toEqual(["c", "a", "b"]);
 });
 
 test("pictures of further records are named after them", () => {

@@ -1,6 +1,5 @@
 import { computed } from "@preact/signals-core";
 import { SINK_PART, SINK_TIMES } from "../../../contract/values";
-import type { PageStack } from "../../../types/page";
 import { parseHex, signColors, signedRamp } from "../../draw/color";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import { drawnOf, everyLine, leastLevel } from "../../draw/lines";
@@ -73,19 +72,6 @@ export function weightState({ part }: Chosen, { shown }: Loading, { head, quanti
   const even = computed((): LayerWeights | null => {
     return shown.value && kept.value ? withoutKeys(shown.value.even, kept.value) : (shown.value?.even ?? null);
   });
-  /** The two words that the shown head joins most: where the neuron view opens. */
-  const words = computed(() => {
-    const now = shown.value;
-    return (
-      now &&
-      strongestWords(
-        now.weights,
-        head.value,
-        now.stack,
-        sinks.value.map(({ key }) => key),
-      )
-    );
-  });
   /** The chosen quantity as it is shown; what is no weight is not renormalised. */
   const values = computed((): LayerValues | null =>
     quantity.value.name === WEIGHT_FACTS.name ? weights.value : (shown.value?.values.get(quantity.value.name) ?? null),
@@ -98,7 +84,7 @@ export function weightState({ part }: Chosen, { shown }: Loading, { head, quanti
     const values = norms.slice(head.value * keys, (head.value + 1) * keys);
     return { values, most: largest(values) };
   });
-  return { keepSinks, overall, sinks, weights, even, words, values, valueNorms };
+  return { keepSinks, overall, sinks, weights, even, values, valueNorms };
 }
 
 /** Keys that take most of the mass, whatever they are called; the strongest first. */
@@ -108,33 +94,6 @@ export function findSinks(mean: Float32Array) {
   return Array.from(mean, (weight, key) => ({ key, part: weight / total }))
     .filter(({ part }) => part >= least)
     .sort((a, b) => b.part - a.part);
-}
-
-/** Texts with more weights than this are not searched: that would be slow. */
-const MOST_WEIGHTS = 2 ** 21;
-
-/** The two different words with the largest weight of a head: no special tokens, and none of the keys left out. */
-export function strongestWords(
-  weights: LayerWeights,
-  head: number,
-  { query, key }: PageStack,
-  leftOut: readonly number[],
-): { query: number; key: number } {
-  const { queries, keys } = weights;
-  let found = { query: 0, key: 0 };
-  if (queries * keys > MOST_WEIGHTS) return found;
-  const bytes = weights.bytes(head);
-  let most = 0;
-  for (let from = 0; from < queries; from++) {
-    for (let to = 0; to < keys; to++) {
-      const byte = bytes[from * keys + to];
-      if (byte <= most || query.special[from] || key.special[to] || leftOut.includes(to)) continue;
-      if (from === to && query.pieces[from] === key.pieces[to]) continue;
-      most = byte;
-      found = { query: from, key: to };
-    }
-  }
-  return found;
 }
 
 /** Which tokens take part, what those in focus have, and how much of all is drawn. */

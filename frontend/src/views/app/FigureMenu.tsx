@@ -3,7 +3,7 @@ import { useRef } from "preact/hooks";
 import { saveFile } from "../../parts/files";
 import { Icon } from "../../parts/legend";
 import { type FigureKind, messageOf } from "../../source/source";
-import { figureCall, figureCommand, figureOptions } from "../../state/call";
+import { figureCall, figureOptions } from "../../state/call";
 import { isDrawing, keepHead } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { queryShown } from "../neuron/table";
@@ -20,7 +20,7 @@ export function FigureMenu({ store }: { store: Store }) {
   const menu = useRef<HTMLDetailsElement>(null);
   const said = useSignal("");
   const options = optionsOf(store);
-  const [call, command] = [figureCall(options, store.record), figureCommand(options, store.record)];
+  const call = figureCall(options, store.record);
   const { figure } = store;
   const save = async (kind: FigureKind) => {
     said.value = "drawing …";
@@ -67,8 +67,7 @@ export function FigureMenu({ store }: { store: Store }) {
           </p>
         )}
         {!figure && <small>A figure for print (SVG, PDF, PNG) needs Python:</small>}
-        <Words text={call} onCopy={copy} name="call" />
-        {!figure && command && <Words text={command} onCopy={copy} name="command" />}
+        <Words text={call} onCopy={copy} />
         {manyPins(store) && <small>A figure follows one pinned query and one key: the first.</small>}
         <small role="status">{said.value}</small>
       </div>
@@ -76,10 +75,10 @@ export function FigureMenu({ store }: { store: Store }) {
   );
 }
 
-function Words({ text, name, onCopy }: { text: string; name: string; onCopy: (text: string) => void }) {
+function Words({ text, onCopy }: { text: string; onCopy: (text: string) => void }) {
   return (
     <p class="figure-words flex apart top">
-      <code data-figure-words={name}>{text}</code>
+      <code data-figure-words>{text}</code>
       <button class="quiet muted" onClick={() => onCopy(text)}>
         copy
       </button>

@@ -10,7 +10,6 @@ import { headName } from "../../state/evidence";
 import { headWords, KIND_NAMES, kindOf } from "../../state/kinds";
 import {
   type Drawing,
-  movedTo,
   readEntry,
   recordOf,
   recordWords,
@@ -47,22 +46,12 @@ export function CompareView({ store, room: place }: ViewParts) {
   const pointed = useSignal<Pointed | null>(null);
   const root = useRef<HTMLDivElement>(null);
   const { tray } = store.selection.value;
-  const change = (next: readonly string[], said: string, focus: number) => {
-    store.choose({ tray: next });
-    store.said.value = said;
-    requestAnimationFrame(() => root.current?.querySelectorAll<HTMLElement>("[data-picture]")[focus]?.focus());
+  const remove = (at: number) => {
+    store.choose({ tray: tray.filter((_, other) => other !== at) });
+    store.said.value = `${tray[at]} removed, ${tray.length - 1} left`;
+    const next = Math.min(at, tray.length - 2);
+    requestAnimationFrame(() => root.current?.querySelectorAll<HTMLElement>("[data-picture]")[next]?.focus());
   };
-  const move = (from: number, to: number) => {
-    if (to >= 0 && to < tray.length) {
-      change(movedTo(tray, from, to), `${tray[from]} moved to place ${to + 1} of ${tray.length}`, to);
-    }
-  };
-  const remove = (at: number) =>
-    change(
-      tray.filter((_, other) => other !== at),
-      `${tray[at]} removed, ${tray.length - 1} left`,
-      Math.min(at, tray.length - 2),
-    );
   return (
     <div class="compare-view">
       <div class="view-bar row wrap">
@@ -92,7 +81,6 @@ export function CompareView({ store, room: place }: ViewParts) {
             pointed={pointed}
             count={tray.length}
             at={at}
-            onMove={(to) => move(at, to)}
             onRemove={() => remove(at)}
           />
         ))}
@@ -110,12 +98,11 @@ interface CellProps {
   pointed: Signal<Pointed | null>;
   count: number;
   at: number;
-  onMove: (to: number) => void;
   onRemove: () => void;
 }
 
 /** One frozen picture, with a state of its own. */
-function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }: CellProps) {
+function Cell({ store, line, room, names, pointed, count, at, onRemove }: CellProps) {
   const record = recordOf(line);
   const own = useMemo(() => {
     const { source, layers } = store.beside(record);
@@ -150,10 +137,10 @@ function Cell({ store, line, room, names, pointed, count, at, onMove, onRemove }
       role="listitem"
       style={{ "--kind": kind ? kindColor(kind, store.dark.value) : undefined }}
       data-picture={line}
-      aria-label={`${words.join(", ")}; picture ${at + 1} of ${count}. Arrows go to the next, with Shift move it, Delete removes it`}
+      aria-label={`${words.join(", ")}; picture ${at + 1} of ${count}. Arrows go to the next, Delete removes it`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows and Delete work here
       tabIndex={0}
-      onKeyDown={(event) => cellKey(event, at, onMove, onRemove)}
+      onKeyDown={(event) => cellKey(event, onRemove)}
     >
       <header class="stack">
         <button class="tray-name left cut" title="Open it" onClick={() => open(store, line)}>
@@ -243,16 +230,10 @@ function entryWords({ selection, stack, page, quantity, full }: Store, record: s
   ].filter(Boolean);
 }
 
-function cellKey(
-  event: KeyboardEvent & { currentTarget: HTMLElement },
-  at: number,
-  onMove: (to: number) => void,
-  onRemove: () => void,
-): void {
+function cellKey(event: KeyboardEvent & { currentTarget: HTMLElement }, onRemove: () => void): void {
   if (event.target !== event.currentTarget) return;
   const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
   if (event.key === "Delete" || event.key === "Backspace") onRemove();
-  else if (step && event.shiftKey) onMove(at + step);
   else if (step) {
     const next = step < 0 ? event.currentTarget.previousElementSibling : event.currentTarget.nextElementSibling;
     (next as HTMLElement | null)?.focus();

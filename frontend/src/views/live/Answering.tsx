@@ -1,10 +1,9 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { computed, signal } from "@preact/signals-core";
-import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { AnswerEnd, AnswerQuestion, WrittenToken } from "../../../types/live";
+import { useEffect, useMemo } from "preact/hooks";
+import type { AnswerEnd, WrittenToken } from "../../../types/live";
 import { Check } from "../../parts/controls";
 import type { Asked } from "../../source/model";
-import { headName } from "../../state/evidence";
 import { isSame, type Live, newestQuestion } from "../../state/live";
 import { chooseStack } from "../../state/selection";
 import type { Store } from "../../state/store";
@@ -14,26 +13,21 @@ import type { LiveParts } from "./LiveBar";
 import { TokenCount } from "./Writing";
 
 const LENGTHS = [8, 32, 64, 128];
-const WRONG = "Write whole layers, such as 0 1, or single heads, such as 1-2 0-5.";
 
 /** The model answers: its words, and which parts of the prompt each of them looked at and needed. */
 export function Answering({ live, store }: LiveParts) {
   const state = useMemo(() => answeringState(live, store), [live, store]);
   useEffect(() => state.stop, [state]);
-  const [count, heads, sinks] = [useSignal(32), useSignal(""), useSignal(false)];
-  const of = readHeads(heads.value);
+  const [count, sinks] = [useSignal(32), useSignal(false)];
   const answered = state.answered.value;
   /** Turns and documents that are left out of what is asked. */
   const off = useSignal<readonly number[]>([]);
-  const ask = () => void state.ask(count.value, { ...readHeads(heads.peek()), keep_sinks: sinks.peek() }, off.peek());
-  /** The same answer with other heads. */
-  const again = () => state.answered.peek() && readHeads(heads.peek()) && ask();
+  const ask = () => void state.ask(count.value, sinks.peek(), off.peek());
+  /** What was answered is asked again at once. */
   const set = <Of,>(chosen: Signal<Of>, value: Of) => {
     chosen.value = value;
-    again();
+    if (state.answered.peek()) ask();
   };
-  // What is typed stays until it is complete, whatever is drawn meanwhile.
-  const field = useRef<HTMLInputElement>(null);
   const { messages = [], image } = live.asked.value.input;
   return (
     <>
@@ -53,35 +47,10 @@ export function Answering({ live, store }: LiveParts) {
         class="live-keep row wrap"
         onSubmit={(event) => {
           event.preventDefault();
-          if (of && !state.running.peek()) ask();
+          if (!state.running.peek()) ask();
         }}
       >
         <TokenCount count={count} lengths={LENGTHS} />
-        <label class="choice row muted" title={`Shares are the mean over these heads. ${WRONG}`}>
-          <span>heads</span>
-          <input
-            ref={field}
-            type="text"
-            class="numbers-field"
-            data-answer-heads
-            placeholder="all"
-            aria-invalid={of === null}
-            onChange={(event) => set(heads, event.currentTarget.value)}
-          />
-        </label>
-        {answered && store.page.generation?.stack === store.pieceStack.value.name && (
-          <button
-            type="button"
-            class="quiet muted"
-            data-answer-shown
-            onClick={() => {
-              set(heads, headName({ stack: store.stack.peek() }, store.full.peek()));
-              if (field.current) field.current.value = heads.peek();
-            }}
-          >
-            the heads shown below
-          </button>
-        )}
         {image && (
           <Check
             name="data-answer-sinks"
@@ -100,7 +69,7 @@ export function Answering({ live, store }: LiveParts) {
             answer
           </button>
         )}
-        <small role="alert">{state.problem.value || (of === null ? WRONG : "")}</small>
+        <small role="alert">{state.problem.value}</small>
       </form>
       {!answered && state.tokens.value.length > 0 && (
         <p class="live-written" data-answer-words>
@@ -116,18 +85,6 @@ export function Answering({ live, store }: LiveParts) {
   );
 }
 
-/** Which heads the heat is the mean of, and whether sinks stay in it. */
-export type HeatOf = Pick<AnswerQuestion, "layers" | "heads" | "keep_sinks">;
-
-/** Heads as they are typed: "0 1" whole layers, "1-2 0-5" single heads, nothing for all; null where it is neither. */
-export function readHeads(words: string): HeatOf | null {
-  const each = words.split(/[\s,;]+/).filter(Boolean);
-  if (each.length === 0) return {};
-  if (each.every((word) => /^\d{1,4}$/.test(word))) return { layers: each.map(Number) };
-  if (!each.every((word) => /^\d{1,4}-\d{1,4}$/.test(word))) return null;
-  return { heads: each.map((word) => word.split("-").map(Number) as [number, number]) };
-}
-
 /** What a model answers: tokens as they come, then what each word looked at. */
 export function answeringState(live: Live, store: Store) {
   const tokens = signal<readonly WrittenToken[]>([]);
@@ -136,19 +93,19 @@ export function answeringState(live: Live, store: Store) {
   async function finish(to: Asked, end: AnswerEnd, ending: AbortSignal): Promise<void> {
     const isNew = last.peek()?.end.id !== end.id;
     last.value = { to, end };
-    // Other heads of the same answer are the same record.
+    // The same answer with its sinks is the same record.
     if (!isNew) return;
     if (!(await live.open(end.id, to, ending))) return;
     const written = store.page.generation?.stack;
     if (written) store.select((now) => chooseStack(now, written, store.page));
   }
-  const ask = (count: number, of: HeatOf, off: readonly number[]) =>
+  const ask = (count: number, keep_sinks: boolean, off: readonly number[]) =>
     run(async (ending) => {
       tokens.value = [];
       const to = live.asked.peek();
       const messages = to.input.messages?.map((turn, at) => (off.includes(at) ? { ...turn, off: true } : turn));
       const input = { ...to.input, ...(messages && { messages }) };
-      const asked = { input, changes: [...to.changes], tokens: count, ...of };
+      const asked = { input, changes: [...to.changes], tokens: count, keep_sinks };
       for await (const line of live.model.answer(asked, ending)) {
         if ("token" in line) tokens.value = [...tokens.peek(), line];
         else await finish(to, line, ending);

@@ -5,7 +5,7 @@ import { saveFile } from "../../parts/files";
 import type { ViewParts } from "../../parts/mount";
 import { messageOf } from "../../source/source";
 import * as changes from "../../state/changes";
-import { isSame, type Live } from "../../state/live";
+import type { Live } from "../../state/live";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { App } from "../app/App";
@@ -134,7 +134,6 @@ function panelsOf({ facts }: Live): readonly PanelFacts[] {
       Panel: TwoTexts,
       there: facts.fields.includes("text"),
     },
-    { name: "history", words: "history", title: "What was asked in this tab", Panel: Past },
     { name: "keep", words: "keep", title: "The record or a page as a file, and the line of Python", Panel: Keep },
   ];
   return all.filter(({ there }) => there !== false);
@@ -233,33 +232,5 @@ function Keep({ live, store }: LiveParts) {
         {line}
       </code>
     </div>
-  );
-}
-
-/** What was asked in this tab, the newest first: a click goes back to it. */
-function Past({ live, store }: LiveParts) {
-  const now = live.answer.value.asked;
-  const { stacks } = store.page;
-  return (
-    <ol class="live-past stack" aria-label="Asked before">
-      {live.history.value.map((asked, at) => {
-        const { text, text_b: second, messages } = asked.input;
-        const shown = text ?? messages?.map(({ content }) => content).join(" / ") ?? "a picture or sound";
-        const words = asked.changes.map((change) => changes.changeWords(change, undefined, stacks.length > 1));
-        return (
-          <li key={at}>
-            <button
-              class="quiet muted cut"
-              data-past={at}
-              aria-current={isSame(asked, now) ? "true" : undefined}
-              onClick={() => live.go(asked)}
-            >
-              <bdi>{second ? `${shown} | ${second}` : shown}</bdi>
-              {words.length > 0 && <small> · {words.join(", ")}</small>}
-            </button>
-          </li>
-        );
-      })}
-    </ol>
   );
 }

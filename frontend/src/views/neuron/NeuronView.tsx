@@ -16,7 +16,7 @@ import { percent, readable, shortWeight, signedNumber } from "../../state/words"
 import { Picture } from "../head/Picture";
 import { markFocus } from "../head/paint";
 import { KeyRows, PITCH } from "./KeyRows";
-import { countFor, type NeuronTable, neuronTable, queryShown } from "./table";
+import { countFor, joinedWords, type NeuronTable, neuronTable, queryShown } from "./table";
 
 /** Height of what stands above the rows. */
 const AROUND = 116;
@@ -152,7 +152,8 @@ function PairDetail({ store, table }: { store: Store; table: NeuronTable }) {
     if (pinned.length > 0 && started.current) root.current?.scrollIntoView?.({ block: "nearest" });
     started.current = true;
   }, [pinned]);
-  const key = store.pair.value.key ?? (table.query === store.words.value?.query ? store.words.value.key : undefined);
+  const joined = joinedWords(store);
+  const key = store.pair.value.key ?? (table.query === joined.query ? joined.key : undefined);
   const shown = store.shown.value;
   if (key === undefined || !shown || vector === "hidden") {
     return <p class="note muted">The + beside a key shows what each neuron adds to its score.</p>;

@@ -9,7 +9,9 @@ import {
   type ScoreParts,
   scoreRow,
 } from "../../draw/scores";
+import type { Side } from "../../draw/tokens";
 import { largest } from "../../draw/values";
+import { numbersOf } from "../../state/kinds";
 import type { Selection } from "../../state/selection";
 import type { Shown, Store } from "../../state/store";
 import { wordParts } from "../../state/store/chosen";
@@ -19,9 +21,16 @@ export type Order = Selection["neurons"];
 /** What the neurons of one head make of one query. */
 export type NeuronTable = NonNullable<ReturnType<typeof neuronTable>>;
 
+/** The two words that the head joins most. */
+export function joinedWords({ kinds, full, wordsAt }: Store): Record<Side, number> {
+  const of = kinds.value && numbersOf(kinds.value, full.value);
+  const at = (side: Side) => wordsAt(side, [Math.max(0, of?.(`link_${side}`) || 0)])[0];
+  return { query: at("query"), key: at("key") };
+}
+
 /** The query that is looked at where none is pinned or pointed at: of the two words that are joined most. */
-export function queryShown({ pair, words }: Store): number {
-  return pair.value.query ?? words.value?.query ?? 0;
+export function queryShown(store: Store): number {
+  return store.pair.value.query ?? joinedWords(store).query;
 }
 
 /** The queries and keys that a table is of: those of the layer, or of words the means over their pieces. */
