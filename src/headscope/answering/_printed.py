@@ -198,7 +198,7 @@ def _best_head(answer: Any, parts: Sequence[int]) -> tuple[tuple[int, int], floa
 
 def _of_pictures(answer: Any) -> str:
     """How much attention the pictures got."""
-    shares, even, seen = answer.word_shares, answer.word_even, _media(answer)
+    shares, even, seen = answer.word_shares, answer.word_even, answer.media
     told = (
         f"Its words gave {_percent(shares.mean())} of their {SHARES[answer.quantity]} to the "
         f"{seen} ({heads_in_words(answer)}; even attention would give {_percent(even.mean())})"
@@ -207,10 +207,6 @@ def _of_pictures(answer: Any) -> str:
         most = int(shares.argmax())
         told += f", most for “{answer.words[most].text}” ({_percent(shares[most])})"
     return f"{told}."
-
-
-def _media(answer: Any) -> str:
-    return "video" if answer.parts[answer.shown[0]].kind == "frame" else "picture"
 
 
 def _name(part: Any) -> str:
@@ -334,7 +330,7 @@ def sinks_in_words(answer: Any) -> str:
     had = _percent(answer.word_attention[:, answer.is_sink].sum() / answer.word_shares.sum())
     done = "kept" if answer.keep_sinks else "left out"
     patches, are = ("patch", "is a sink") if count == 1 else ("patches", "are sinks")
-    on = f"{had} of the {SHARES[answer.quantity]} on the {_media(answer)}, {done}"
+    on = f"{had} of the {SHARES[answer.quantity]} on the {answer.media}, {done}"
     return f"{count} {patches} of {len(answer.places)} {are} with {on}."
 
 

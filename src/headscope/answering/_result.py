@@ -441,6 +441,11 @@ class Answer(Result):
         """What the answer needed and looked at."""
         return " ".join(self.sentences)
 
+    @property
+    def media(self) -> str:
+        """What an answer about pictures is about, in words: picture or video."""
+        return "video" if "frame" in {part.kind for part in self.parts} else "picture"
+
     def _blocks(self) -> list[TextTable | str]:
         return blocks_of(self)
 

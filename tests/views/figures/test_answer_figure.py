@@ -1,11 +1,14 @@
 """The figure of an answer: a picture for each word, its share, crosses on sinks."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.lines import Line2D
 
 import headscope as hs
 from headscope.errors import FigureError, RecordError
+from headscope.record import Part
 
 from ...answers import made_answer
 
@@ -81,6 +84,30 @@ def test_without_pixels_there_are_bare_patches_and_several_pictures_stand_below_
     assert "1 picture given; the model read 2 (crops)" in str(two)
 
 
+def test_frames_of_a_video_are_named_with_what_was_needed():
+    half = tuple((place // 3, place % 3) for place in range(12))
+    names = {"frames 0-1": range(1, 13), "frames 2-3": range(13, 25)}
+    parts = [Part(name=name, kind="frame", tokens=tuple(own)) for name, own in names.items()]
+    video = made_answer(words=2, grids=((4, 3), (4, 3)), places=half * 2, parts=tuple(parts))
+    whole, lost = video.whole, np.array([[0.1], [4.0]])
+    cut = {"need": "cut", "none": whole - 4, "without": whole - lost, "alone": whole - lost[::-1]}
+    answer = replace(
+        video,
+        picture_of=(0,) * 12 + (1,) * 12,
+        pictures=(),
+        candidates=(0, 1),
+        shares=np.insert(video.shares, 1, 0.01, axis=-1),
+        even=np.insert(video.even, 1, 0.2, axis=-1),
+        **cut,
+    )
+    assert "needed frames 2-3: with them cut off" in answer.summary
+    assert "of their attention to the video" in answer.summary
+    told = " ".join(said(hs.figure(answer)))
+    assert "share of attention on the video" in told
+    assert "from above: frames 0-1, frames 2-3" in told
+    assert "needed frames 2-3: with them cut off, its probability falls" in told
+
+
 @pytest.mark.parametrize(
     ("changes", "options", "error", "told"),
     [
@@ -96,7 +123,6 @@ def test_what_cannot_be_drawn_is_told(changes, options, error, told):
 
 
 def test_an_answer_without_words_has_no_figure():
-    from dataclasses import replace
 
     empty = replace(made_answer(words=1), words=(), text="")
     with pytest.raises(FigureError, match="no word to draw"):

@@ -30,7 +30,10 @@ export function Heat({ shown, part, relative }: { shown: Shown; part: number; re
       {picturesOf(data, part).map((picture, at) => (
         <Patches key={at} data={data} picture={picture} pixel={pixel} />
       ))}
-      <div class="answer-scale fine stack" style={{ "--above": above, "--below": isSigned ? below : "transparent" }}>
+      <div
+        class="answer-scale fine stack"
+        style={{ "--above": above, "--below": below, "--zero": isSigned ? "50%" : 0 }}
+      >
         <i />
         <span>{isSigned ? `−${shareText(most)}` : "0"}</span>
         <span>{isSigned ? "less the mean over words" : "attention on the patch"}</span>

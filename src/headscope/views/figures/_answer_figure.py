@@ -58,6 +58,7 @@ def answer_figure(
     if not answer.grids:
         return _parts_figure(answer, relative, words)
     shown, values = _chosen(answer, words), answer.values(relative=relative)
+    names = [answer.parts[at].name for at in answer.shown]
 
     def draw(sheet: Sheet) -> None:
         style, largest = sheet.style, float(np.nanmax(np.abs(values[list(shown)]), initial=0.0))
@@ -72,7 +73,9 @@ def answer_figure(
 
     notes = [
         f"mean over {answer.mean_of}, of the row that wrote the word",
-        f"bar, number: share of {answer.shares_of} on the picture, sinks too; line: even",
+        f"bar, number: share of {answer.shares_of} on the {answer.media}, sinks too; line: even",
+        *[f"from above: {', '.join(names)}"] * (len(names) > 1),
+        *[answer.sentences[0].rstrip(".")] * bool(answer.need),
         answer.sentences[-1].rstrip("."),
         *["a cross: a sink"] * bool(answer.is_sink.any() and not answer.keep_sinks),
     ]
