@@ -35,8 +35,7 @@ DEMO = Path(__file__).parent / "retrieval_tiny"
 SINK_TIMES = 10.0
 """A patch is a sink where it gets this many times what each would get if all got the same; ours."""
 HALF = math.log(2)
-"""An answer needed a part where it is less than half as probable without it; ours. Of improbable
-answers see `POWER`."""
+"""An answer needed a part where it is less than half as probable without it; ours. See `POWER`."""
 COLUMNS = ["word", "number", "probability", "part", "kind", "tokens"]
 COLUMNS += ["looked", "even", "lift", "without", "alone"]
 ASKED: dict[str, Any] = {
@@ -187,11 +186,9 @@ class Answer(Result):
         """What is printed and drawn of each part."""
         looked, even, (needs, meant) = self.looked(words), self.even_share(words), self.needs(words)
         lift, (whole, none, *cut) = self._lift(looked, even), self._sums(words)
-        rows = []
+        cuts, rows = dict(zip(self.candidates, zip(*cut, strict=True), strict=True)), []
         for at in range(len(self.parts)):
-            own = [math.nan, math.nan]
-            if at in self.candidates:
-                own = [each[self.candidates.index(at)] for each in cut]
+            own = cuts.get(at, (math.nan, math.nan))
             lost = -np.expm1(np.minimum(0.0, own[0] - whole))
             numbers = map(float, (looked[at], even[at], lift[at], *own, whole, none, lost))
             rows.append(PartNumbers(*numbers, needs == "any" and at in meant))
