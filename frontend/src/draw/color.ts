@@ -75,6 +75,11 @@ export function rampCss(of: Ramp, byte: number): string {
   return `rgb(${rampColor(of, byte).join(" ")})`;
 }
 
+/** A colour of a ramp as the ground of words, and the ink that can be read on it. */
+export function wordColors(of: Ramp, byte: number) {
+  return { background: rampCss(of, byte), color: textOn(rampColor(of, byte)) };
+}
+
 export function pixelOf([red, green, blue]: RGB): number {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }

@@ -85,15 +85,9 @@ function one(name: string, tokens: readonly number[]): FigureOptions {
 export function figureCall(options: FigureOptions, record = ""): string {
   const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
   if (!isKept(options)) words.push("quantities=quantities");
-  if (recordsOf(options).length > 0) words.push("beside=beside");
+  if (((options.tray ?? []) as readonly string[]).some(recordOf)) words.push("beside=beside");
   const of = record && !options.tray ? `beside[${literal(record)}]` : "record";
   return `hs.figure(${of}, ${words.join(", ")})`;
-}
-
-/** The further records that the pictures of a tray show. */
-function recordsOf({ tray }: FigureOptions): string[] {
-  const lines = (tray ?? []) as readonly string[];
-  return [...new Set(lines.map(recordOf))].filter(Boolean);
 }
 
 function isKept({ quantity = "weight" }: FigureOptions): boolean {

@@ -1,6 +1,6 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { rampColor, rampCss, textOn, weightRamp, wordRamp } from "../../draw/color";
+import { weightRamp, wordColors, wordRamp } from "../../draw/color";
 import { headAddress, meanOf, notKeptWords, type ShownText, type Side } from "../../state/atlas";
 import { Card } from "./parts";
 
@@ -25,9 +25,7 @@ function HeatWords({ dark, text, from = null }: { dark: boolean; text: ShownText
               data-special={special || undefined}
               data-query={at === (from ?? strongest?.query) || undefined}
               data-key={(from === null && at === strongest?.key) || undefined}
-              style={
-                level > 8 ? { background: rampCss(ramp, level), color: textOn(rampColor(ramp, level)) } : undefined
-              }
+              style={level > 8 ? wordColors(ramp, level) : undefined}
             >
               {name}
             </span>

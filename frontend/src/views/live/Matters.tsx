@@ -1,7 +1,7 @@
 import { useComputed, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { LivePlace, MattersValues } from "../../../types/live";
-import { type Ramp, rampColor, rampCss, signedByte, signedRamp } from "../../draw/color";
+import { type Ramp, signedByte, signedRamp, wordColors } from "../../draw/color";
 import { Check, Choice, Segmented, walkTiles } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
@@ -119,9 +119,6 @@ function Ranked({ values: of, store, method }: { values: MattersValues; store: S
   );
 }
 
-/** Mean of a colour's channels below which white reads better on it than black. */
-const DARK_PAPER = 128;
-
 /** The half of a ramp of both signs that is above 0. */
 function upper(ramp: Ramp): Ramp {
   return ramp.map((_, byte) => ramp[128 + (byte >> 1)]);
@@ -166,9 +163,9 @@ function rules(of: MattersValues, ramp: Ramp): string {
   const most = largest(of);
   const colored = of.values.map(([layer, head, value]) => {
     const byte = signedByte(value, most);
-    const ink = rampColor(ramp, byte).reduce((sum, channel) => sum + channel, 0) / 3 < DARK_PAPER ? "#fff" : "#000";
+    const { background, color } = wordColors(ramp, byte);
     const tile = `[data-tile="${layer}-${head}"]`;
-    return `${tile}{background-color:${rampCss(ramp, byte)};color:${ink}}${tile}::after{content:"${effectText(of, value)}"/""}`;
+    return `${tile}{background-color:${background};color:${color}}${tile}::after{content:"${effectText(of, value)}"/""}`;
   });
   return `${colored.join("")}${HIDDEN}`;
 }

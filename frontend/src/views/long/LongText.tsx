@@ -1,6 +1,6 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { rampColor, rampCss, textOn, wordRamp } from "../../draw/color";
+import { wordColors, wordRamp } from "../../draw/color";
 import { paintMatrix } from "../../draw/thumbs";
 import { largest, liftByte, topLift } from "../../draw/values";
 import { density, Minimap, putPixels, useWidth } from "../../parts/canvas";
@@ -72,11 +72,7 @@ export function LongText({ store, room }: ViewParts) {
               {...marks}
               data-read={(token >= first && token < end) || undefined}
               title={times(lift)}
-              style={
-                byte > 0
-                  ? { background: rampCss(ramp.value, byte), color: textOn(rampColor(ramp.value, byte)) }
-                  : undefined
-              }
+              style={byte > 0 ? wordColors(ramp.value, byte) : undefined}
             >
               {text}
             </span>,

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { CHOICES } from "../../../contract/values";
 import type { PageQuantity, PageTokens } from "../../../types/page";
-import { rampColor, rampCss, signedByte, textOn, wordRamp } from "../../draw/color";
+import { signedByte, wordColors, wordRamp } from "../../draw/color";
 import * as patches from "../../draw/patches";
 import { type Focus, type Mask, otherSide, type Side } from "../../draw/tokens";
 import { type LayerValues, largest, liftByte, liftsOf, received, tokenAttention, topLift } from "../../draw/values";
@@ -386,8 +386,7 @@ function colour(element: HTMLElement, heat: Heat | null, token: number): void {
   const label = element.textContent ?? "";
   const byte = heat?.bytes[token] ?? 0;
   const shown = heat && byte !== heat.none;
-  element.style.background = shown ? rampCss(heat.ramp, byte) : "";
-  element.style.color = shown ? textOn(rampColor(heat.ramp, byte)) : "";
+  Object.assign(element.style, shown ? wordColors(heat.ramp, byte) : { background: "", color: "" });
   element.title = heat ? heat.text(token) : "";
   element.setAttribute("aria-label", `${label} ${element.title}`.trim());
 }

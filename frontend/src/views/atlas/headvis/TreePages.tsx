@@ -1,5 +1,5 @@
 import { useMemo } from "preact/hooks";
-import { type Ramp, rampColor, rampCss, textOn, weightRamp, wordRamp } from "../../../draw/color";
+import { type Ramp, weightRamp, wordColors, wordRamp } from "../../../draw/color";
 import { Choice } from "../../../parts/controls";
 import { Scale } from "../../../parts/legend";
 import type { AtlasSource, TreeHead, TreeIndex, TreeMetric, TreeTable } from "../../../source/atlas";
@@ -62,7 +62,7 @@ function HeadTile({ view, metric, ramp, at, tabbed }: HeadTileProps) {
   const value = metric?.values[at] ?? null;
   const byte = Math.round(20 + 235 * atlas.partOf(value ?? 0, atlas.rangeOf(metric?.values ?? [])));
   const told = metric ? `${atlas.metricWords(metric.name)} ${atlas.digits(value)}` : "";
-  const colors = value === null ? {} : { background: rampCss(ramp, byte), color: textOn(rampColor(ramp, byte)) };
+  const colors = value === null ? {} : wordColors(ramp, byte);
   return (
     <a
       class="tree-tile stack slim"
