@@ -5,7 +5,7 @@
 
 A made-up record of 4 layers of 8 heads on 2 (queries and keys alone), of 40 documents, is saved,
 and read again in a new process: processor time until the page has its header and one head, then of
-the small pictures of one layer.
+the small picture of one.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ def read(path: Path) -> None:
     sizes = {name: len(live.chunk(name) or b"") for name in FIRST}
     print(f"first head: {time.process_time() - start:.1f} s of processor time; bytes {sizes}")
     start = time.process_time()
-    size = len(live.chunk("thumbs/self/0") or b"")
-    print(f"small pictures of one layer: {time.process_time() - start:.1f} s; {size:,} bytes")
+    size = len(live.chunk("thumb/self/0/0") or b"")
+    print(f"small picture of one head: {time.process_time() - start:.1f} s; {size:,} bytes")
 
 
 def main() -> None:
