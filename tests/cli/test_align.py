@@ -74,7 +74,7 @@ def test_parts_are_added_up_and_gone_on_with(folder, here, capsys):
         ("", "Expected a file of sentences with --pairs"),
         ("--pairs none.jsonl", "none.jsonl does not exist"),
         ("--pairs a.jsonl", "a.jsonl, line 1: The link"),
-        ("--pairs a.jsonl --from-one", "Expected an encoder-decoder with --model; the demo model"),
+        ("--pairs a.jsonl --from-one", "Expected a translator with --model; the demo model"),
         ("--pairs a.jsonl --from-one --model m --truncate", "--truncate would cut words off"),
         ("--pairs a.jsonl --from-one --model BERT", "tiny is not an encoder-decoder"),
         ("--pairs a.jsonl --save a.csv", "Expected a .safetensors file for --save, got a.csv;"),

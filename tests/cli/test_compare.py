@@ -82,7 +82,7 @@ def test_effect_tells_what_moves(here, writer, capsys):
         ),
         ("compare 0.safetensors 1.safetensors --out x.txt", "Expected .csv"),
         ("compare 0.safetensors 1.safetensors --stack self", "has the stacks 'cross', not 'self'"),
-        ("effect 'a text'", "Expected heads to disable with --zero or --uniform"),
+        ("effect 'a text'", "Expected heads to disable, such as --zero 2-0"),
         ("effect 'a text' --zero first", "Expected layer and heads, such as 2-0"),
         ("effect ' ' --zero 1", "The text is empty"),
     ],

@@ -100,4 +100,4 @@ def test_capture_says_what_does_not_go_with_a_file(texts, folder, capsys, given,
     assert run_line(f"capture --texts {texts} --model {folder} {given}") == 1
     assert said in capsys.readouterr().err
     assert run(["capture", "a text", "--out", "a.safetensors", "--workers", "2"]) == 1
-    assert "are for the texts of a file: give --texts" in capsys.readouterr().err
+    assert "are for many texts: give --texts" in capsys.readouterr().err

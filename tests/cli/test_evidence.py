@@ -47,7 +47,7 @@ def test_evidence_of_heads_that_were_kept(here, capsys):
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("--evidence --evidence-of a.txt", "headscope: --evidence uses this one text"),
+        ("--evidence --evidence-of a.txt", "headscope: --evidence is of this text"),
         ("--evidence-of gone.txt", "headscope: gone.txt does not exist"),
         ("--evidence-of a.pdf", "headscope: Expected .txt, .jsonl"),
         ("--evidence-of empty.txt", "headscope: empty.txt holds no example"),

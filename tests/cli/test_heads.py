@@ -70,9 +70,7 @@ def test_what_is_not_installed_is_said_before_any_work(here, monkeypatch, capsys
     (here / "a.parquet").write_bytes(b"PAR1")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     assert run(["heads", "--texts", "a.parquet"]) == 1
-    assert capsys.readouterr().err.startswith(
-        "headscope: a.parquet needs pyarrow, which is not installed: pip"
-    )
+    assert capsys.readouterr().err.startswith("headscope: a.parquet needs pyarrow: pip")
     monkeypatch.setattr("headscope.patterns._heads.find_spec", lambda name: None)
     assert run(["heads", "a cat"]) == 1
     assert "pip install 'headscope[statistics]'" in capsys.readouterr().err

@@ -134,7 +134,7 @@ def test_view_shows_a_tree_over_a_record_of_its_text(folder, here, capsys):
         ("--treebank bank.conllu --sentence five", "bank.conllu has no sentence 'five'; give"),
         ("--treebank bank.conllu --sentence 4", "or a number from 0 to 3"),
         ("--treebank none.conllu", "none.conllu does not exist"),
-        ("'it sat' --sentence two", "--sentence two is of no treebank; name its file"),
+        ("'it sat' --sentence two", "--sentence two is of no treebank; give --treebank"),
         ("", "Expected a text, or a picture, video or sound with --image, --video or"),
     ],
 )

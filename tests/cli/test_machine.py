@@ -129,7 +129,7 @@ REFUSED_BY_COMMAND = [
         "The picture gone.png does not exist",
     ),
     ("why --chat gone.json --model a/b", 1, "--chat is gone.json: No such file"),
-    ("effect x", 1, "Expected heads to disable with --zero or --uniform"),
+    ("effect x", 1, "Expected heads to disable, such as --zero 2-0"),
     ("probe --treebank gone.conllu", 1, "gone.conllu does not exist"),
     ("relations --treebank empty.txt", 1, "has no sentences"),
     ("coref --data gone.tsv", 1, "gone.tsv does not exist"),

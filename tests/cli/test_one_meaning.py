@@ -1,5 +1,6 @@
 """An option of the command line means the same in every command."""
 
+import re
 import shlex
 from collections import defaultdict
 from functools import cache
@@ -93,6 +94,47 @@ def test_help_begins_with_two_examples_that_parse(command, capsys):
         words = shlex.split(" ".join(example.split()))
         assert words[:2] == ["headscope", command]
         app.parse_args(words[1:], exit_on_error=False, print_error=False)
+
+
+TEN = "--view --layer --heads --query --quantity --out --texts --open --evidence-of --model".split()
+SHORT = {"-m": "--model", "-o": "--out", "-t": "--texts", "-l": "--layer", "-p": "--plot"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_is_short_and_help_all_explains_every_option(command, capsys):
+    assert run([command, "--help"]) == 0
+    short = capsys.readouterr().out
+    assert run([command, "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    assert len(short.splitlines()) <= 60
+    assert len(whole) >= len(short)
+    options = {name for name in uses() if command in uses()[name]}
+    for text in (short, whole):
+        assert options <= set(re.findall(r"--[\w-]+", text))
+    explained = set(re.findall(r"^│[ *]+(--[\w-]+)", whole, re.MULTILINE))
+    assert options <= explained
+
+
+def test_help_of_view_explains_ten_common_options_first(capsys):
+    assert run(["view", "--help"]) == 0
+    common = capsys.readouterr().out.partition("─ Common ─")[2].partition("╰")[0]
+    assert re.findall(r"^│ (--[\w-]+)", common, re.MULTILINE) == TEN
+
+
+def test_the_commonest_options_have_short_forms_that_mean_the_same_everywhere():
+    for command in COMMANDS:
+        for argument in app[command].assemble_argument_collection():
+            short = [name for name in argument.names if re.fullmatch("-[a-z]", name)]
+            is_common = argument.show and argument.names[:1] and argument.names[0] in SHORT.values()
+            assert [SHORT[name] for name in short] == list(argument.names[:1] if is_common else [])
+
+
+def test_short_forms_are_read(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    record = random_record()
+    hs.save(record, "run.safetensors")
+    assert run(["view", "run.safetensors", "-l", "1", "-o", "a.html"]) == 0
+    assert header_of(tmp_path / "a.html")["selection"]["layer"] == 1
 
 
 def test_an_option_is_that_of_the_signature():

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from cyclopts import CycloptsError, Parameter
+from cyclopts import CycloptsError, Group, Parameter
 from cyclopts.validators import Number
 
 from headscope.cli import _files as files
@@ -34,10 +34,23 @@ STUDY = f"{RESULT} {RUN} {MODEL}"
 FILES = "beside quantities evidence evidence_of"
 PAGE_FILES = f"{FILES} comparison links treebank sentence"
 """Names of fields that commands take together."""
-GROUPS: dict[str, str] = {}
-for _title, _names in (("Model", MODEL), ("Many texts", RUN), ("Files", PAGE_FILES)):
-    GROUPS |= dict.fromkeys(_names.split(), _title)
-"""Of fields, in the help."""
+COMMON = "out open_ model texts plot view layer heads query quantity evidence_of"
+GROUPED = (
+    ("Input", "chat image video sound"),
+    ("Model", MODEL),
+    ("Many texts", RUN),
+    ("Files", PAGE_FILES),
+    (
+        "Statistics",
+        "confidence alpha correction random_weights margin splits seed screen screen_top",
+    ),
+    ("Writing", "max_new_tokens sample temperature top_p"),
+    ("Other", "save share keep_sinks relative"),
+    (Group("Common", sort_key=0), COMMON),
+)
+GROUPS: dict[str, Any] = {name: title for title, names in GROUPED for name in names.split()}
+"""Of options, in the help, which explains common ones and those of one command alone first."""
+SHORT = {"model": "-m", "out": "-o", "texts": "-t", "layer": "-l", "plot": "-p"}
 KeepName = Literal["auto", "weights", "qk", "values", "before", "statistics", "norms", "alti"]
 DEVICE = re.compile(r"auto|cpu|(cuda|mps|xpu)(:\d+)?")
 FAILED = "failed.jsonl"
@@ -371,10 +384,7 @@ class Request:
         files.check_file("--plot", self.plot, files.PICTURES)
         files.check_file("--save", self.save, (files.RECORD,))
         if table is not None and table.suffix == ".parquet" and find_spec("pyarrow") is None:
-            raise FileError(
-                f"{table} needs pyarrow, which is not installed: pip install "
-                "'headscope[tables]', or use .csv"
-            )
+            raise FileError(f"{table} needs pyarrow: pip install 'headscope[tables]', or use .csv")
         if self.plot is not None and find_spec("matplotlib") is None:
             raise FigureError("--plot needs matplotlib: pip install 'headscope[figures]'")
 

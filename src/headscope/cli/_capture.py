@@ -55,9 +55,7 @@ def capture(asked: Request, **options: Any) -> None:
     hs.capturing.parse_keep(**options)
     if asked.texts is None:
         if asked.is_run:
-            raise RunError(
-                "--workers, --dask and --part-size are for the texts of a file: give --texts"
-            )
+            raise RunError("--workers, --dask and --part-size are for many texts: give --texts")
         files.check_file("--out", asked.out, (files.RECORD,))
         files.say_what(asked.captured(asked.parsed(), asked.out, **options))
         files.say_written(asked.place)
@@ -309,9 +307,7 @@ def effect(
     asked.check()
     zeroed, evened, controls = (files.parse_places(each) for each in (zero, uniform, control))
     if not zero and not uniform:
-        raise InterventionError(
-            "Expected heads to disable with --zero or --uniform, such as --zero 2-0"
-        )
+        raise InterventionError("Expected heads to disable, such as --zero 2-0 or --uniform 2-0")
     given = asked.parsed()
     asked.check_model()
     reads: dict[str, Any] = asked.fitting | {"truncate": asked.truncate}

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import cyclopts
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 
 from headscope._missing_packages import missing_package
 from headscope._version import __version__
@@ -42,11 +42,24 @@ def _shown(default: Any) -> str | None:
     return None if default in (None, False, ()) or "(" in str(default) else str(default)
 
 
+def _in_short(console: Any, options: Any, panel: Any) -> None:
+    """A panel of the help, with only the names of options that are in a group of their own."""
+    from cyclopts.help import DefaultFormatter  # takes time, as rich does
+
+    if panel.title in ("Commands", "Arguments", "Common", "Options"):
+        return DefaultFormatter()(console, options, panel)
+    names = " ".join(name for entry in panel.entries for name in entry.names)
+    return console.print(f"{panel.title}: {names}", highlight=False)
+
+
 app = App(
     name="headscope",
     help="See what every attention head of a transformer does.",
     version=__version__,
     help_format="plaintext",
+    help_flags=("--help", "-h", "--help-all"),
+    help_epilogue="--help is in short, --help-all explains every option.",
+    group_parameters=Group("Options", sort_key=1),
     default_parameter=Parameter(
         consume_multiple=True, negative_iterable=(), negative_bool=(), show_default=_shown
     ),
@@ -116,6 +129,7 @@ def _run(arguments: Sequence[str]) -> int:
     # A process may run several commands one after the other, as tests do.
     left_out.begin()
     ran.set("")
+    app.help_formatter = "default" if "--help-all" in arguments else _in_short
     if not arguments or arguments[0] in ("--help", "-h"):
         # Their docstrings are read for the list of commands.
         _ = [app[name] for name in app]

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 from headscope.cli import _files as files
 from headscope.cli._asked import FILES, INPUT, MODEL, PAGE_FILES, Request
 from headscope.cli._files import RECORD, hs, left_out, say
-from headscope.cli._signature import made_from, plain_help
+from headscope.cli._signature import made_from, place_of, plain_help
 from headscope.errors import FigureError, FileError, HeadscopeError, TextError
 from headscope.views.figure_options import WrittenFigureOptions
 from headscope.views.options import (
@@ -47,15 +47,16 @@ MOST_COMPARED = 256
 """Number of heads up to which all are compared with each other over the texts, the slowest step."""
 
 
-def _declared(group: str, kind: type, tray: str, **more: Option) -> Any:
+def _declared(group: str, kind: type, tray: str, **others: Option) -> Any:
     """The declared options as a type that cyclopts reads: a dictionary of those that are given, so
     that no default is repeated here; ``tray`` has another form here than in Python.
     """
     fields: Any = {}
-    for name, option in {**declared(kind), **more}.items():
+    for name, option in {**declared(kind), **others}.items():
         off = option.default.off or None if option.default else None
-        told = Parameter(help=tray if name == "tray" else plain_help(option.help), negative=off)
-        fields[name] = Annotated[option.written, told]
+        text = tray if name == "tray" else plain_help(option.help)
+        more: Any = {"group": group} | place_of(name)
+        fields[name] = Annotated[option.written, Parameter(help=text, negative=off, **more)]
     fields["at"] = Annotated[tuple[str, ...], Parameter(help=AT)]
     kind: Any = TypedDict(group, fields, total=False)  # ty: ignore
     return Annotated[kind, Parameter(name="*", group=group)]
@@ -64,12 +65,8 @@ def _declared(group: str, kind: type, tray: str, **more: Option) -> Any:
 VIEW = declared(WrittenOptions)["view"]
 # A page takes the names of views that are drawn only for print, too, as `headscope.view` does.
 EVERY_VIEW = replace(VIEW, type=Literal.__getitem__((*get_args(ViewName), *MOVED_VIEWS)))
-if TYPE_CHECKING:
-    PageChoices = dict[str, Any]
-    FigureChoices = dict[str, Any]
-else:
-    PageChoices = _declared("Page", WrittenOptions, f"{TRAY}.", view=EVERY_VIEW)
-    FigureChoices = _declared("Figure", WrittenFigureOptions, f"{TRAY}, {OF_A_FIGURE}.")
+PageChoices: Any = _declared("Page", WrittenOptions, f"{TRAY}.", view=EVERY_VIEW)
+FigureChoices: Any = _declared("Figure", WrittenFigureOptions, f"{TRAY}, {OF_A_FIGURE}.")
 
 
 def check_files(asked: Request) -> None:
@@ -80,15 +77,11 @@ def check_files(asked: Request) -> None:
         FileError: where one does not exist, or holds something else.
     """
     if asked.evidence and asked.evidence_of is not None:
-        raise TextError(
-            "--evidence uses this one text, --evidence-of a file of texts; use one of them"
-        )
+        raise TextError("--evidence is of this text, --evidence-of of others; use one of them")
     if asked.evidence_of is not None:
         _check_evidence(asked.evidence_of)
     if asked.sentence is not None and asked.treebank is None:
-        raise TextError(
-            f"--sentence {asked.sentence} is of no treebank; name its file with --treebank"
-        )
+        raise TextError(f"--sentence {asked.sentence} is of no treebank; give --treebank")
     if asked.treebank is not None and asked.links is not None:
         raise TextError("--links and --treebank both give gold links; give one of them")
     # Read now, so that a mistake is reported before the model is loaded.
@@ -252,9 +245,6 @@ def shown_page(record: Record, choices: Mapping[str, Any], beside: Mapping[str, 
         stack = record.stacks.get(options.get("stack") or next(iter(record.stacks)))
         layers = [each.layer for each in stack or ()]
         options["layer"] = files.layer_number(options["layer"], layers)
-    for name in TOKEN_OPTIONS:
-        if name in options:
-            options[name] = [files.position_or_word(each) for each in options[name]]
     return hs.views.view(options.pop("comparison", record), **options)
 
 
@@ -364,9 +354,7 @@ def figure(
     files.check_file("--out", asked.out, files.PICTURES)
     check_files(asked)
     if (asked.evidence or asked.evidence_of) and options["view"] != "scatter":
-        raise FigureError(
-            f"--evidence and --evidence-of need --view scatter, got --view {options['view']}"
-        )
+        raise FigureError(f"Evidence needs --view scatter, got --view {options['view']}")
     record = hs.storage.load(file)
     drawn = figures.figure(record, **options, **beside_of(asked, record))
     path = drawn.save(asked.place, dpi=dpi)
@@ -393,6 +381,9 @@ def _placed(choices: Mapping[str, Any]) -> dict[str, Any]:
     for layer, heads in places:
         one = {"head": heads[0]} if len(heads) == 1 else {"heads": heads or None}
         chosen = {"layer": layer} | one
+    for name in TOKEN_OPTIONS.keys() & options.keys():
+        words, read = options[name], files.position_or_word
+        options[name] = read(words) if isinstance(words, str) else list(map(read, words))
     for name in sorted(chosen.keys() & options.keys()):
         raise FigureError(f"--at and --{name} both say where to look; give one of them")
     return options | chosen
@@ -405,8 +396,6 @@ def _figure_options(choices: Mapping[str, Any]) -> dict[str, Any]:
         FigureError: where layer and heads are given twice, or are of several layers.
     """
     options = _placed(choices)
-    for side in {"query", "key"} & options.keys():
-        options[side] = files.position_or_word(options[side])
     if options.get("tray") == ["kinds"]:
         options["tray"] = "kinds"
     options.setdefault("view", "compare" if "tray" in options else "head")

@@ -103,9 +103,7 @@ def export(record: str, /, *, asked: Request, **options: Any) -> None:
     if options.get("words"):
         chosen = chosen.words()
     if out.suffix == ".nc" and find_spec("scipy") is None:
-        raise HeadscopeError(
-            "NetCDF needs scipy, which is not installed: pip install 'headscope[statistics]'"
-        )
+        raise HeadscopeError("NetCDF needs scipy: pip install 'headscope[statistics]'")
     with status("Writing"):
         if out.suffix in (".csv", ".parquet"):
             columns = chosen.columns(layer, head) if out.suffix == ".csv" else {}
@@ -158,10 +156,7 @@ def compare(
     asked.check(folder=a.is_dir())
     for path in (a, b, *spread):
         if path.suffix != files.RECORD and not path.is_dir():
-            raise FileError(
-                f"{path} is not a record or result; expected a {files.RECORD} file that headscope "
-                "wrote"
-            )
+            raise FileError(f"{path} is not a record or result ({files.RECORD}) of headscope")
     if len(spread) % 2:
         raise FileError(f"Expected pairs of records for --spread, got {len(spread)} records")
     if spread:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from cyclopts import Parameter, convert
 from cyclopts.validators import Number
 
-from headscope.cli._asked import GROUPS, ONE_TEXT, Request
+from headscope.cli._asked import GROUPS, ONE_TEXT, SHORT, Request
 from headscope.views.figure_options import FigureOptions
 from headscope.views.options import PageOptions
 
@@ -118,7 +118,8 @@ class Command:
         for parameter in inspect.signature(self.function, eval_str=True).parameters.values():
             if parameter.name not in ("asked", "options"):
                 help_ = " ".join(told.get(parameter.name, "").split())
-                kind = Annotated[parameter.annotation, _told(help_, parameter.default)]
+                place = place_of(parameter.name)
+                kind = Annotated[parameter.annotation, _told(help_, parameter.default, **place)]
                 listed.append(parameter.replace(annotation=kind))
         known: dict[str, Argument] = {}
         for source in (*reversed(self.sources), f"{__name__}:Shared"):
@@ -131,8 +132,8 @@ class Command:
                 listed.append(_field(given, help_, is_needed=f"{given}!" in words))
                 continue
             is_on = {"default": True} if f"+{given}" in self.takes else {}
-            more = {"group": self.group} if self.group else {}
-            listed.append(_parameter(given, option._replace(help=help_, **is_on), **more))
+            option = option._replace(help=help_, **is_on)
+            listed.append(_parameter(given, option, group=self.group))
         return inspect.Signature(sorted(listed, key=lambda each: each.kind))
 
     def __call__(self, *args: Any, **given: Any) -> Any:
@@ -153,9 +154,10 @@ class Command:
         return self.function(*args, asked=asked, **given, **options)
 
 
-def _parameter(name: str, option: Argument, **more: Any) -> inspect.Parameter:
+def _parameter(name: str, option: Argument, group: str) -> inspect.Parameter:
     kind: Any = option.type | None if option.default is None else option.type
-    told = _told(option.help, option.default, validator=LIMITS.get(name), **more)
+    more: Any = {"group": group} if group else {}
+    told = _told(option.help, option.default, validator=LIMITS.get(name), **more | place_of(name))
     if any("-" in str(choice) for choice in get_args(option.type)):
         told = Parameter.combine(told, Parameter(converter=hyphenated))
     by_name = inspect.Parameter.KEYWORD_ONLY
@@ -167,10 +169,15 @@ def _field(name: str, help_: str, *, is_needed: bool) -> inspect.Parameter:
     """A field of `Request`; those that are texts are given by their place."""
     each = FIELDS[name]
     place = each.POSITIONAL_ONLY if name in ("text", "text_b") else each.KEYWORD_ONLY
-    more: Any = {"group": GROUPS[name]} if name in GROUPS and not is_needed else {}
     default = each.empty if is_needed else each.default
-    kind = Annotated[each.annotation, _told(help_, default, **more)]
+    kind = Annotated[each.annotation, _told(help_, default, **place_of(name))]
     return each.replace(kind=place, default=default, annotation=kind)
+
+
+def place_of(name: str) -> dict[str, Any]:
+    """The group of an option in the help, and its short form, where it has one."""
+    known = {"group": GROUPS.get(name), "alias": SHORT.get(name)}
+    return {what: value for what, value in known.items() if value is not None}
 
 
 def _told(help_: str, default: Any, **more: Any) -> Parameter:

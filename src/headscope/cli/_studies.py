@@ -47,9 +47,7 @@ def heads(asked: Request, *, battery: bool = True, classes: bool = False, **opti
         **options: Of `headscope.heads`.
     """
     if classes and asked.plot is None:
-        raise FigureError(
-            "--classes needs a file to draw to; add --plot, such as --plot classes.svg"
-        )
+        raise FigureError("--classes needs a file to draw to; add --plot classes.svg")
     given, groups = asked.given()
     options |= {"battery": battery, "distances": _adds_distances(asked.folder, asked.plot)}
     with warnings_as_lines(FEW):
@@ -321,9 +319,7 @@ def align(
 
 def _aligned(asked: Request, listed: list[Any], **options: Any) -> Any:
     if asked.model is None:
-        raise ModelError(
-            "Expected an encoder-decoder with --model; the demo model does not translate"
-        )
+        raise ModelError("Expected a translator with --model; the demo model does not translate")
     if asked.truncate:
         raise TextError(
             "--truncate would cut words off; remove it: sentences that are too long are left out"

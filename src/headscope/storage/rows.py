@@ -90,10 +90,8 @@ def read_rows(path: str | Path) -> list[dict[str, Any]]:
         why = "is an address; save it as a file" if ":/" in str(path)[2:] else "does not exist"
         raise FileError(f"{path} {why}") from None
     except ImportError:
-        raise FileError(
-            f"{path} needs pyarrow, which is not installed: pip install 'headscope[tables]', or "
-            "take .csv"
-        ) from None
+        advice = "pip install 'headscope[tables]', or use .csv"
+        raise FileError(f"{path} needs pyarrow: {advice}") from None
     except UnicodeDecodeError as error:
         raise FileError(f"{path} is not written in UTF-8 ({error}); save it as UTF-8") from None
     except (*UNREADABLE, csv.Error) as error:
