@@ -26,12 +26,13 @@ def test_an_address_says_the_same(changes, address):
 
 
 def test_python_is_what_runs():
-    line = python_of([ZERO, CUT])
+    line = python_of([ZERO, CUT, {"do": "uniform", "layer": 4}])
     assert line == (
         "interventions=[hs.Zero(layer=2, heads=[0, 3]), "
-        "hs.Cut(layer=5, heads=[1], queries=[4], keys=[0])]"
+        "hs.Cut(layer=5, heads=[1], queries=[4], keys=[0]), hs.interventions.Uniform(layer=4)]"
     )
-    (zero, cut) = eval(line.removeprefix("interventions="), {"hs": hs})
+    (zero, cut, uniform) = eval(line.removeprefix("interventions="), {"hs": hs})
+    assert isinstance(uniform, hs.interventions.Uniform)
     assert (zero.heads, cut.queries, cut.keys) == ((0, 3), (4,), (0,))
 
 

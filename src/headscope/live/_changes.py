@@ -168,7 +168,8 @@ def _call(change: ModelChange) -> str:
     if change["do"] == "mean":
         records = ", ".join(map(_captured, _lines(change["from"])))
         parts = [f"records=[{records}]", *parts]
-    return f"hs.{change['do'].capitalize()}({', '.join(parts)})"
+    place = "hs.interventions" if change["do"] in ("mean", "uniform") else "hs"
+    return f"{place}.{change['do'].capitalize()}({', '.join(parts)})"
 
 
 def _captured(text: str) -> str:
