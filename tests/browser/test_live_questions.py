@@ -173,11 +173,11 @@ def test_another_question_ends_it_without_a_complaint(tab, served):
 def test_two_texts_stand_beside_each_other_with_what_was_edited_marked(tab):
     tab.locator('[data-field="text"]').fill("he said that he sat.")
     with panel(tab, "two") as opened:
-        opened.locator("[data-other-text]").fill("he said that we sat.")
+        opened.locator("[data-other-text]").fill("we said that we sat.")
         opened.locator("[data-side-by-side]").click()
         shown = tab.locator('[data-headscope][data-view="compare"]')
         shown.wait_for(state="attached", timeout=SLOW)
-        expect(opened.locator('[data-both="1"] mark')).to_have_count(1, timeout=SLOW)
+        expect(opened.locator('[data-both="1"] mark')).to_have_count(2, timeout=SLOW)
         pictures = tab.locator("[data-picture]")
         expect(pictures).to_have_count(3)
         expect(pictures.last).to_contain_text("difference")

@@ -275,7 +275,7 @@ export function Sketch({ live, store }: LiveParts) {
         <span>
           Draw where tokens look: rows look, columns are looked at
           {isAtlas && ", the first six and the last six tokens of a text"}. Heads by the correlation with{" "}
-          {isAtlas ? "their mean map" : "how often the even share they give"}.
+          {isAtlas ? "their mean map" : "their weights"}.
         </span>
         <small role="alert">
           {others ? `The atlas has the heads of the stack ${ofAtlas.value?.stack} alone.` : problem.value}
@@ -307,7 +307,12 @@ function sketchedOf({ thumbs, stack }: Store): Sketched | null {
   if (!of) return null;
   const heads = layers.flatMap(({ layer }) => numbers.map((head) => [layer, head] as const));
   const boards = heads.map((_, at) => {
-    const rows = Array.from({ length: of.queries }, (_, query) => of.row(at, query));
+    // Multiples of the even share of a query as parts of its sum: its weights.
+    const rows = Array.from({ length: of.queries }, (_, query) => {
+      const row = of.row(at, query);
+      const sum = row.reduce((all, lift) => all + lift, 0) || 1;
+      return row.map((lift) => lift / sum);
+    });
     return boardOf((query, key) => rows[query][key], of.queries, of.keys);
   });
   return { heads, boards };

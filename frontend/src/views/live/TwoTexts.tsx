@@ -59,7 +59,11 @@ function Both({ pair: { first, second, both, models }, live, store }: LiveParts 
   const tokens = [first, second].map(({ source }) => source.header.stacks[0].query);
   const edited = (at: number) => {
     const [own, other] = [tokens[at].pieces, tokens[1 - at].pieces];
-    return models ? [] : [...own.keys()].filter((token) => follower(own, other)(token).length === 0);
+    const stays = follower(own, other);
+    // Of texts of one length each token has its place in the other; else all between the ends that are the same is new.
+    const isNew = (token: number) =>
+      own.length === other.length ? own[token] !== other[token] : stays(token).length === 0;
+    return models ? [] : [...own.keys()].filter(isNew);
   };
   const places = new Set(store.selection.value.tray.map((line) => line.split(" ")[0]));
   const beside = [...places].map((place) => partnerWords(both, store.pieceStack.value.name, place)).filter(Boolean);
