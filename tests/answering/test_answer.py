@@ -238,7 +238,7 @@ def test_it_is_said_what_was_looked_at(readers, tmp_path, quantity, of, over, sa
     assert f"; {of} gives it" in found.summary
     printed = " ".join(str(found).split())
     assert f"looked: share of the {says} of the rows" in printed
-    assert f"mean over {'heads and ' * (quantity == 'norm')}layers;" in printed
+    assert f"mean over all {'heads of all ' * (quantity == 'norm')}layers;" in printed
     for name, text in (("svg", f"looked: share of {says}"), ("html", f"share of the {says}")):
         place = tmp_path / f"answer.{name}"
         (hs.figure(found) if name == "svg" else hs.view(found)).save(place)
@@ -251,6 +251,7 @@ def test_heads_may_be_chosen(one, tmp_path):
     assert "Over head 2-0 it looked at document 2 most" in alone.summary
     assert "Heads are chosen" in one.table()
     assert "Heads are chosen" not in alone.table()
+    assert "the rows that wrote the words, mean over head 2-0;" in " ".join(alone.table().split())
     assert_close(alone.without, one.without)
     with pytest.raises(RecordError, match="no head 2-9"):
         one.with_heads(heads=["2-9"])

@@ -219,8 +219,7 @@ def _it(name: str) -> str:
 
 def _says(answer: Any) -> dict[str, str]:
     """What the columns are, of the quantity that was measured."""
-    heads = "layers" if answer.quantity == "alti" else "heads and layers"
-    named = {"shares": answer.shares_of, "heads": heads, "gone": answer.gone}
+    named = {"shares": answer.shares_of, "heads": answer.mean_of, "gone": answer.gone}
     return {name: text.format(**named) for name, text in SAYS.items()}
 
 
