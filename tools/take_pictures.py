@@ -101,6 +101,8 @@ TWO_PICTURES = {"compare_pictures": ("view=text&query=113&quantity=difference", 
 """The same of the page of two pictures."""
 ANSWER = {"answer": ("", "light"), "answer_dark": ("", "dark")}
 """The same of the page of an answer."""
+WHY = {"why": ("", "light"), "why_dark": ("", "dark")}
+"""The same of the page of why a word was said, which is taken whole."""
 STRAWBERRIES = ("I went to the store.", "At the store, I bought fresh strawberries.")
 HE = "The doctor asked the nurse whether he could help."
 SHE = "The doctor asked the kind nurse whether she could help."
@@ -119,6 +121,7 @@ def demo_pictures(browser: Browser) -> None:
             (hs.view(record), PICTURES),
             (hs.view(record, evidence=heads), WITH_EVIDENCE),
             (_answered().view(), ANSWER),
+            (_why().view(), WHY),
             (_effect(model, tokenizer).view(), EFFECT),
             (hs.view(hs.capture(model, tokenizer, TREE.text), links=TREE), LINKED),
             (hs.view(_seen(), head=1), SEEN),
@@ -139,7 +142,7 @@ def demo_pictures(browser: Browser) -> None:
             tab.goto(f"{page.as_uri()}#v=2&{selection}")
             tab.locator('[data-headscope][data-ready="true"]').wait_for(state="attached")
             tab.wait_for_timeout(500)
-            tab.screenshot(path=FOLDER / f"{name}.png", full_page=name in LINKED)
+            tab.screenshot(path=FOLDER / f"{name}.png", full_page=name in LINKED | WHY)
             tab.close()
             print(FOLDER / f"{name}.png")
 
@@ -164,6 +167,17 @@ def _answered() -> hs.answering.Answer:
         "For the garden the code is onyx. Amber falcon opens the mill.",
     ]
     return hs.answer(None, documents=documents, question="Which code opens the mill?")
+
+
+def _why() -> hs.why.Why:
+    """Why a code was said: the document that has it, and the word that names its place."""
+    documents = [
+        "At the library they use seven. The road was quiet on Friday.",
+        "The code of the mill is amber falcon. It rained near the barn on Monday.",
+        "Copper opens the tower. Nobody at the mill remembers the code.",
+    ]
+    text = {"documents": documents, "question": "What is the code of the library?"}
+    return hs.why(hs.answering.DEMO, text=text)
 
 
 def _seen(*, mirrored: bool = False) -> hs.Record:

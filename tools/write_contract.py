@@ -21,9 +21,9 @@ typing.TypedDict = typing_extensions.TypedDict
 from pydantic import TypeAdapter
 
 from headscope.live import contract as _live
-from headscope.views import answer_contract as _answer
 from headscope.views import constants
 from headscope.views import contract as _contract
+from headscope.views.answer_contract import AnswerPicture
 from headscope.views.options import (
     DEFAULTS,
     MOVED_VIEWS,
@@ -34,6 +34,7 @@ from headscope.views.options import (
 )
 from headscope.views.quantities import BUILT_IN, KNOWN, RECORD_QUANTITIES
 from headscope.views.view_table import ViewFacts, views_with
+from headscope.views.why_contract import WhyPicture
 
 FOLDER = Path(__file__).parent.parent / "frontend/contract"
 VALUES_HEAD = """\
@@ -49,12 +50,13 @@ PAGE_TYPES = ("AnswerPicture", "Page", "PageMoved")
 """Types of the page that messages of a live model hold."""
 
 
-def answer_schema() -> str:
-    """The schema of `headscope.views.answer_contract.AnswerPicture`."""
-    for kind in (_answer.AnswerPart, _answer.AnswerShown, _answer.AnswerPicture):
-        kind.__pydantic_config__ = {"use_attribute_docstrings": True}
-    whole = _without_titles(TypeAdapter(_answer.AnswerPicture).json_schema())
-    return json.dumps(whole | {"title": "AnswerPicture"}, indent=2) + "\n"
+def picture_schema(picture) -> str:
+    """The schema of `headscope.views.answer_contract.AnswerPicture`, or of `WhyPicture`."""
+    for kind in vars(sys.modules[picture.__module__]).values():
+        if isinstance(kind, type) and hasattr(kind, "__total__"):
+            kind.__pydantic_config__ = {"use_attribute_docstrings": True}
+    whole = _without_titles(TypeAdapter(picture).json_schema())
+    return json.dumps(whole | {"title": picture.__name__}, indent=2) + "\n"
 
 
 def schema() -> str:
@@ -205,7 +207,8 @@ def main() -> None:
     """Write the files, or compare."""
     files = {
         "page.schema.json": schema(),
-        "answer.schema.json": answer_schema(),
+        "answer.schema.json": picture_schema(AnswerPicture),
+        "why.schema.json": picture_schema(WhyPicture),
         "live.schema.json": live_schema(),
         "values.ts": values(),
     }

@@ -8,6 +8,7 @@ const TYPES = new URL("../types/", import.meta.url);
 const CONTRACTS = {
   page: { name: "Page", declared: "src/headscope/views/contract.py", more: "" },
   answer: { name: "AnswerPicture", declared: "src/headscope/views/answer_contract.py", more: "" },
+  why: { name: "WhyPicture", declared: "src/headscope/views/why_contract.py", more: "" },
   live: {
     name: "LiveMessages",
     declared: "src/headscope/live/contract.py",

@@ -16,7 +16,7 @@ export const SHEETS = {
   page: PAGE,
   model: [...PAGE, "styles/sketch", "views/answer/answer", "views/live/live"],
   atlas: [...BASE, "styles/evidence", "styles/sketch", "views/atlas/atlas", ADAPT],
-  answer: [...BASE, "views/answer/answer", ADAPT],
+  answer: [...BASE, "views/answer/answer", "views/why/why", ADAPT],
 };
 
 const SOURCES = new URL("../src/", import.meta.url);

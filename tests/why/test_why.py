@@ -1,5 +1,7 @@
 """Why a model said a word: exact sums, measured cuts, graphs and refusals."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -275,3 +277,64 @@ def test_the_document_that_has_the_fact_carries_the_answer():
     own = {part.name: result.words[list(part.tokens)].sum() / result.lead for part in result.parts}
     assert own["document 2"] > 0.5
     assert own["document 1"] < 0.2
+
+
+DOCUMENTS = [
+    "At the library they use seven. The road was quiet on Friday.",
+    "The code of the mill is amber falcon. It rained near the barn on Monday.",
+]
+ASKED = {"documents": DOCUMENTS, "question": "What is the code of the library?"}
+
+
+def test_the_picture_has_the_numbers_of_the_table(planted):
+    result = hs.why(planted, None, [1, 3, 5, 2, 6, 3])
+    picture = result.view().picture
+    table = result.to_pandas().set_index(["layer", "head", "query", "key"])
+    assert len(picture["links"]) == result.sizes[-1]
+    names = ["carried", "estimate", "measured", "by_later_looking"]
+    for at, link in enumerate(picture["links"]):
+        row = table.loc[tuple(link)]
+        assert picture["names"][at] == f"{link[0]}-{link[1]}"
+        assert picture["kinds"][at] == row["kind"]
+        assert picture["weights"][at] == pytest.approx(row["weight"])
+        shares = [row[name] / result.lead for name in names]
+        assert picture["shares"][at] == pytest.approx(shares)
+    for number, size in enumerate(picture["sizes"]):
+        assert sum(each <= number for each in picture["graph_of"]) == size
+    assert picture["keeps"][picture["chosen"]] == pytest.approx(1, abs=0.01)
+    first = [at for at, of in enumerate(picture["graph_of"]) if of <= picture["chosen"]]
+    own = {picture["names"][at]: picture["row_of"][at] for at in first}
+    assert own == {"0-1": [0, 1], "1-2": [1, 2]}
+    assert sum(picture["words"]) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_picture_says_which_part_each_token_is_in():
+    result = hs.why(DEMO, text=ASKED)
+    picture = result.view().picture
+    part = next(part for part in result.parts if part.name == "document 1")
+    number = picture["parts"].index("document 1")
+    assert [at for at, of in enumerate(picture["part_of"]) if of == number] == list(part.tokens)
+
+
+def test_an_encoder_stands_below_what_reads_it():
+    model = random_model("T5ForConditionalGeneration", **T5)
+    result = hs.why(model, None, ids_of(model), allow_unfit=True)
+    picture = result.view().picture
+    stacks = [f"encoder {layer}" for layer in range(3)] + [f"decoder {layer}" for layer in range(3)]
+    assert (picture["rows"], picture["sources"]) == (stacks, 10)
+
+
+def test_what_is_refused_has_no_line():
+    refused = hs.why(random_model("GPT2LMHeadModel", **GPT), None, [5, 6, 7])
+    picture = refused.view().picture
+    assert refused.refusal
+    assert (picture["links"], picture["chosen"]) == ([], -1)
+    assert refused.refusal in picture["says"][1]
+    assert "measured change of the lead" in picture["tables"]
+
+
+def test_a_file_is_read_in_a_process_that_asked_nothing(planted, tmp_path):
+    path = hs.why(planted, None, [1, 3, 5, 2, 6, 3]).save(tmp_path / "why.safetensors")
+    code = f"import headscope as hs; print(hs.load({str(path)!r}).summary)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "2 lines keep 100%" in done.stdout

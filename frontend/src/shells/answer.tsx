@@ -1,12 +1,14 @@
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { AnswerPicture } from "../../types/answer";
+import type { WhyPicture } from "../../types/why";
 import { followParentTheme, followSystemTheme, isFramed, reportHeight, styledRoot } from "../parts/theme";
 import { counted } from "../state/words";
 import { AnswerView } from "../views/answer/AnswerView";
+import { WhyView } from "../views/why/WhyView";
 
-/** The page of an answer. */
-function AnswerPage({ picture, host }: { picture: AnswerPicture; host: HTMLElement }) {
+/** The page of an answer, or of why a word was said. */
+function AnswerPage({ picture, host }: { picture: AnswerPicture | WhyPicture; host: HTMLElement }) {
   const [around, setAround] = useState(false);
   const [theme, setTheme] = useState(picture.theme);
   useLayoutEffect(() => (isFramed() ? followParentTheme : followSystemTheme)(setAround), []);
@@ -16,17 +18,30 @@ function AnswerPage({ picture, host }: { picture: AnswerPicture; host: HTMLEleme
     document.documentElement.style.colorScheme = host.dataset.theme;
   }, [dark, host]);
   useEffect(() => void performance.mark("headscope:first-draw"), []);
+  const isWhy = "sizes" in picture;
+  const facts = isWhy
+    ? `${picture.model} · ${counted(picture.tokens.length, "token")}`
+    : `${picture.facts} · ${counted(picture.pieces.length, "token")} in ${counted(picture.parts.length, "part")}`;
+  const header = (
+    <header>
+      <h1 style={isWhy ? { fontSize: "22px" } : {}}>{isWhy ? picture.title : picture.model}</h1>
+      <span class="muted">{facts}</span>
+      <button class="quiet muted fine-print" data-theme-toggle onClick={() => setTheme(dark ? "light" : "dark")}>
+        {dark ? "light" : "dark"}
+      </button>
+    </header>
+  );
   return (
     <main class="headscope" data-headscope data-ready="true" data-theme={dark ? "dark" : "light"}>
-      <AnswerView picture={picture} dark={dark}>
-        <header>
-          <h1>{picture.model}</h1>
-          <span class="muted">{`${picture.facts} · ${counted(picture.pieces.length, "token")} in ${counted(picture.parts.length, "part")}`}</span>
-          <button class="quiet muted fine-print" data-theme-toggle onClick={() => setTheme(dark ? "light" : "dark")}>
-            {dark ? "light" : "dark"}
-          </button>
-        </header>
-      </AnswerView>
+      {isWhy ? (
+        <WhyView picture={picture} dark={dark}>
+          {header}
+        </WhyView>
+      ) : (
+        <AnswerView picture={picture} dark={dark}>
+          {header}
+        </AnswerView>
+      )}
     </main>
   );
 }

@@ -326,9 +326,9 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 PLUGINS: dict[str, tuple[str, ...]] = {
-    "figure": ("headscope.views.figures",),
-    "view": ("headscope.views.opening", "headscope.views.atlas_page", "headscope.headvis"),
-    "file": ("headscope.atlases", "headscope.comparison", "headscope.headvis", "headscope.studies"),
+    "figure": ("views.figures",),
+    "view": ("views.opening", "views.atlas_page", "headvis"),
+    "file": ("atlases", "comparison", "headvis", "studies", "why"),
 }
 """Packages with functions for each use of a result. Names and not imports, because these packages
 import this one.
@@ -393,5 +393,5 @@ def _entry(use: str, result: Any) -> Callable[..., Any] | None:
 def _import(use: str) -> None:
     # Importing registers; after the first time it costs nothing.
     for package in PLUGINS[use]:
-        if find_spec(package) is not None:  # that of an extra may be missing
-            importlib.import_module(package)
+        if find_spec(f"headscope.{package}") is not None:  # that of an extra may be missing
+            importlib.import_module(f"headscope.{package}")

@@ -1,5 +1,5 @@
 """An answer as a page: its words, the prompt part by part with two bars each, and the heads that
-look at what was needed.
+look at what was needed; and the page of why a word was said.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from headscope.views._checked_options import check_options
 from headscope.views._head_pictures import head_pictures
 from headscope.views._html import FramedPage, page_html
 from headscope.views._thumbs import packed, png_address, quantise
+from headscope.views._why_page import why_picture
 from headscope.views.answer_contract import AnswerPart, AnswerPicture, AnswerShown
+from headscope.views.why_contract import WhyPicture
 
 MOST_HEADS, FEW_HEADS = 64, 24
 """Heads up to which all are tiles, and those that look most at what was needed where there are
@@ -37,11 +39,11 @@ Cell = tuple[int, int]
 
 @dataclass(frozen=True, repr=False)
 class AnswerPage(FramedPage):
-    """Page of an answer: it shows itself in a notebook, saves itself as one file, and opens in a
-    browser. Made by `view`.
+    """Page of an answer, or of why a word was said: it shows itself in a notebook, saves itself as
+    one file, and opens in a browser. Made by `view`.
 
     Args:
-        answer: a `headscope.answering.Answer`.
+        answer: a `headscope.answering.Answer` or a `headscope.why.Why`.
         options: ``theme`` and ``title``.
     """
 
@@ -54,9 +56,10 @@ class AnswerPage(FramedPage):
         check_options(self.options)
 
     @cached_property
-    def picture(self) -> AnswerPicture:
+    def picture(self) -> AnswerPicture | WhyPicture:
         """All that the page draws."""
-        return _picture(self.answer, self.options)
+        draw = {"answer": _picture, "why": why_picture}[self.answer.KIND]
+        return draw(self.answer, self.options)
 
     @cached_property
     def html(self) -> str:
@@ -68,11 +71,12 @@ class AnswerPage(FramedPage):
 
 
 @shows("answer")
+@shows("why")
 def answer_page(answer: Any, **options: Any) -> AnswerPage:
-    """The page of an answer.
+    """The page of an answer, or of why a word was said.
 
     Args:
-        answer: a `headscope.answering.Answer`.
+        answer: a `headscope.answering.Answer` or a `headscope.why.Why`.
         **options: ``theme`` (``"auto"``, ``"light"`` or ``"dark"``) and ``title``.
 
     Raises:

@@ -16,11 +16,7 @@ from headscope.views.options import MOVED_VIEWS, PLAIN, PageOptions, StartOption
 
 OBJECTS: Mapping[str, tuple[Any, str, str]] = {
     "evidence": (Heads, "what headscope.heads found", "give evidence=hs.heads(records)"),
-    "comparison": (
-        Comparison | Effect,
-        "what headscope.compare or effect found",
-        "give that to view",
-    ),
+    "comparison": (Comparison | Effect, "what hs.compare or effect found", "give that to view"),
     "title": (str, "text", "give title='...'"),
     "quantities": (Mapping, "arrays by name", "give quantities={'name': arrays}"),
 }

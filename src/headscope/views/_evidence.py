@@ -200,13 +200,10 @@ MOST_TEXTS = 400
 """Number of different example texts in a page."""
 
 PAIRS: Mapping[str, Callable[[QueryKeyTokens], np.ndarray]] = {
-    **dict.fromkeys(
-        ("next", "positional-next"), lambda tokens: _beside(tokens, 1) & tokens.own_sentence
-    ),
-    **dict.fromkeys(
-        ("previous", "positional-previous"),
-        lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
-    ),
+    "next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
+    "positional-next": lambda tokens: _beside(tokens, 1) & tokens.own_sentence,
+    "previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
+    "positional-previous": lambda tokens: _beside(tokens, -1) & tokens.own_sentence,
     **dict.fromkeys(("first-token", "sink"), lambda tokens: np.arange(len(tokens.key)) == 0),
     "previous-token": lambda tokens: _beside(tokens, -1),
     "delimiter": lambda tokens: tokens.delimiters,

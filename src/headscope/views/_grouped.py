@@ -40,6 +40,9 @@ MOST_BYTES = 2**23
 """and bytes of the thumbnails of all its heads."""
 KEPT = 2
 """Heads whose groups are kept: 64 MiB each at most."""
+KEPT_OF_LAYER = ["layer", "held_heads", "changes", "partial", "module", "route", "verified"]
+KEPT_OF_LAYER += ["verified_against", "verified_limit"]
+"""What a layer in groups has of the one with single tokens."""
 Starts = tuple[Int[np.ndarray, " query_group"], Int[np.ndarray, " key_group"]]
 """First query and first key of each group."""
 OF_TOKENS = ("evidence", "links", "comparison", "quantities", "beside")
@@ -209,20 +212,9 @@ def _starts(tokens: Tokens, *, parts: bool) -> Int[np.ndarray, " group"]:
 
 # Any, as a field may be given an array that is worked out later, and always gives an array.
 def _grouped_layer(layer: Layer, weights: Any, visible: Mask) -> Layer:
-    return Layer(
-        layer=layer.layer,
-        held_heads=layer.held_heads,
-        weights=weights,
-        visible=visible,
-        sinks=layer.part("sinks") if layer.has("sinks") else None,
-        changes=layer.changes,
-        partial=layer.partial,
-        module=layer.module,
-        route=layer.route,
-        verified=layer.verified,
-        verified_against=layer.verified_against,
-        verified_limit=layer.verified_limit,
-    )
+    kept: dict[str, Any] = {name: getattr(layer, name) for name in KEPT_OF_LAYER}
+    kept["sinks"] = layer.part("sinks") if layer.has("sinks") else None
+    return Layer(weights=weights, visible=visible, **kept)
 
 
 def _grouped_mask(starts: Starts, visible: Mask) -> Mask:

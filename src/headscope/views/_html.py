@@ -24,6 +24,7 @@ from headscope.errors import PageError
 from headscope.views import file_page
 from headscope.views.answer_contract import AnswerPicture
 from headscope.views.contract import Page
+from headscope.views.why_contract import WhyPicture
 
 ESCAPES = {code: f"\\u{code:04x}" for code in (*map(ord, "<>&\u2028\u2029"), *range(0x7F, 0xA0))}
 """Also control characters that HTML replaces with others where they are given by number, as in a
@@ -57,7 +58,7 @@ def document(title: str, *, head: str, body: str) -> str:
 
 
 def page_html(
-    page: Page | AnswerPicture, chunks: Mapping[str, bytes], script: str = "page.js"
+    page: Page | AnswerPicture | WhyPicture, chunks: Mapping[str, bytes], script: str = "page.js"
 ) -> str:
     """The whole file.
 

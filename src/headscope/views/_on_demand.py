@@ -158,7 +158,9 @@ class OnDemand:
         # Read from the end, because the name of a stack may hold slashes itself.
         parts = 1 if kind in ENTIRE else 2
         stack, *numbers = rest.rsplit("/", parts)
-        if stack not in self._stacks or len(numbers) != parts or not all(map(_is_index, numbers)):
+        # int() raises for digits beyond some thousands; anyone with the token could send those.
+        are_indices = all(of.isdecimal() and len(of) <= MOST_DIGITS for of in numbers)
+        if stack not in self._stacks or len(numbers) != parts or not are_indices:
             return None
         if bool(quantity) != (kind in ("quantity", "row")):
             return None
@@ -264,12 +266,6 @@ class OnDemand:
             scores = 2 * (prod(layer.shape_of("queries")) + prod(layer.shape_of("keys")))
         if min(weights, scores) > OPENING:
             first["heads"] = self._stacks[first["stack"]]["head_numbers"][:1]
-
-
-def _is_index(number: str) -> bool:
-    """Whether a part of a chunk's name is an index."""
-    # int() raises for digits beyond some thousands; anyone who knows the token could send those.
-    return number.isdecimal() and len(number) <= MOST_DIGITS
 
 
 def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> PreparedLayer:

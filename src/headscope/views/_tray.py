@@ -148,15 +148,11 @@ def _from_mapping(given: Any) -> dict[str, Any]:
     entry = {name: value for name, value in given.items() if value is not None and name != "head"}
     if given.get("head") is not None:
         entry["heads"] = [given["head"]]
-    for name in TOKEN_OPTIONS:
-        if name in entry and not _is_list(entry[name]):
+    for name in entry.keys() & set(TOKEN_OPTIONS):
+        # A string is a sequence too, but one token.
+        if isinstance(entry[name], str) or not isinstance(entry[name], Sequence):
             entry[name] = [entry[name]]
     return entry
-
-
-def _is_list(tokens: Any) -> bool:
-    """Whether several tokens are given; a string is a sequence too, but one token."""
-    return isinstance(tokens, Sequence) and not isinstance(tokens, str)
 
 
 def _line(entry: dict[str, Any], stacks: Sequence[PageStack], quantities: Sequence[str]) -> str:
