@@ -8,7 +8,7 @@ import pytest
 import headscope as hs
 from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_weights
-from headscope.views.figures._style import PictureHeat, style_for, veiled
+from headscope.views.figures._style import style_for, veiled
 
 GRID = (2, 3)
 STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
@@ -84,7 +84,7 @@ def test_nothing_hides_where_there_is_nothing(rng):
     not divide.
     """
     picture = np.repeat(rng.integers(0, 256, (5, 7, 1), np.uint8), 3, axis=2)
-    scale = PictureHeat.of(STYLE.weight_scale(1.0, None, power=0.5), STYLE)
+    scale = STYLE.weight_scale(1.0, None, power=0.5).over_pictures(STYLE.paper)
     found = veiled(picture, np.zeros((2, 3)), scale)
     dots = picture.repeat(found.shape[0] // 5, axis=0).repeat(found.shape[1] // 7, axis=1)
     np.testing.assert_allclose(found, 255 + 0.72 * (dots - 255.0), atol=0.51)

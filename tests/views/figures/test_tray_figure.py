@@ -105,7 +105,9 @@ def test_a_record_beside_is_drawn_by_its_name(record, rng):
     given = hs.figure(record, tray=["0-1", {"record": other, "layer": 1, "head": 2}])
     pixels = [matplotlib.image.imread(BytesIO(each.to_bytes("png"))) for each in (named, given)]
     np.testing.assert_array_equal(*pixels)
-    with pytest.raises(FigureError, match=r"record='c'; beside= has b"):
+    with pytest.raises(
+        FigureError, match=r"record='c' must be a Record, or the name of one; beside= has b"
+    ):
         hs.figure(record, beside=[other], tray=["0 record=c"])
 
 

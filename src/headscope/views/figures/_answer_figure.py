@@ -14,7 +14,7 @@ from headscope.errors import FigureError
 from headscope.views.constants import LOOKED, NEEDED
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._sheet import Box, Sheet
-from headscope.views.figures._style import POINT, PictureHeat, Scale, head_greys, veiled
+from headscope.views.figures._style import POINT, Scale, head_greys, veiled
 from headscope.views.figures.charts import colour_bar
 from headscope.views.figures.fonts import in_quotes, mostly_left
 
@@ -65,7 +65,7 @@ def answer_figure(
         scale = style.score_scale(largest) if relative else style.weight_scale(largest)
         # A record may hold no pixels: then patches are drawn as plain cells.
         if answer.pictures:
-            scale = PictureHeat.of(scale, style)
+            scale = scale.over_pictures(style.paper)
         _strip(sheet, answer)
         _panels(sheet, answer, shown, values=values, scale=scale)
         label = f"{answer.shares_of} on the patch" + ", less the mean over all words" * relative
@@ -221,7 +221,7 @@ def _panel(
     """One picture under the heat of one word; a cross on each sink that is left out."""
     x, y, width, height = box
     rgb = scale.rgb(np.nan_to_num(values))
-    if pixels is not None and isinstance(scale, PictureHeat):
+    if pixels is not None and scale.paper:
         rgb = veiled(pixels, np.nan_to_num(values), scale)
     sheet.cells(rgb, at=(x, y), size=(width, height))
     side = np.array([width / values.shape[1], height / values.shape[0]])

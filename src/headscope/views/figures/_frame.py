@@ -4,7 +4,7 @@ six pictures in one row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from headscope.views.constants import MOST_IN_TRAY
 from headscope.views.figures import _plan
 from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
 from headscope.views.figures._sheet import MARGIN, Sheet
-from headscope.views.figures._style import ordinal, percent
+from headscope.views.figures._style import percent
 
 CLAUSES = {
     "next": "next token",
@@ -117,7 +117,7 @@ def _weights_notes(sheet: Sheet, plan: _plan.FigurePlan) -> Iterator[str]:
 
 def named_every(every: int) -> str:
     """A note about tokens without a name."""
-    return f"every {ordinal(every)} token is named" if every > 1 else ""
+    return f"one of {every} tokens is named" if every > 1 else ""
 
 
 TALLEST_BAR = 7.0
@@ -241,25 +241,18 @@ def _entries(record: Record, tray: Any, beside: Any) -> list[tuple[Record, dict[
     A page can only name records, because its state is text in its address. A figure also takes the
     records themselves.
     """
-    known: dict[str | None, Record] = {None: record}
-    tray = list(tray) if isinstance(tray, Sequence) and not isinstance(tray, str) else tray
-    for at, entry in enumerate(tray if isinstance(tray, list) else ()):
-        of = entry.get("record", "") if isinstance(entry, Mapping) else ""
-        if isinstance(of, Record):
-            tray[at], known[f"#{at}"] = {**entry, "record": f"#{at}"}, of
-        elif not isinstance(of, str):
-            raise FigureError(
-                f"tray: record must be a Record, or the name of one, not a {type(of).__name__}"
-            )
     named, entries = records_beside(beside), parse_entries(tray)
     if not entries:
         raise FigureError('tray=[] has no picture; give one or more, such as tray=["2-0", "7-3"]')
-    known, pictures = {**named, **known}, []
+    pictures, known = [], [(None, record), *named.items()]
     for entry in entries:
-        name = entry.pop("record", None)
-        if name not in known:
-            raise FigureError(f"tray: record={name!r}; {no_record(named)}")
-        pictures.append((known[name], _figure_options(entry)))
+        given = entry.pop("record", None)
+        of = next((each for name, each in known if name == given), given)
+        if not isinstance(of, Record):
+            raise FigureError(
+                f"tray: record={given!r} must be a Record, or the name of one; {no_record(named)}"
+            )
+        pictures.append((of, _figure_options(entry)))
     return pictures
 
 

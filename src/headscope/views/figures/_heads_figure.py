@@ -15,7 +15,7 @@ from headscope.patterns import CLASSES, MEASURES, Groups, Heads
 from headscope.views.figures import _heads_plane, charts
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import head_greys, parse_hex, text_on, two_digits
+from headscope.views.figures._style import Scale, named_scale, percent_written, two_digits
 
 PANEL = 33.0
 """Smallest width of a map of layers and heads in millimetres."""
@@ -25,10 +25,6 @@ MOST_COMPARED = 20
 CLASS_COLOURS = ("#8d9bb0", "#2f6fd6", "#86b8ea", "#4f9d4a", "#dcd6c8")
 """Colours in the order of the classes. The class that Kovaleva et al. call vertical is slate, like
 the kind that the viewer calls resting.
-"""
-BAR, GAP, BEFORE_ALL = 4.6, 1.5, 1.6
-"""Height of a stacked bar, of the gap between two, and of that before all layers together, in
-millimetres.
 """
 
 
@@ -77,13 +73,12 @@ def heads_figure(
     notes += _heads_plane.label_notes(result)
 
     def draw(sheet: Sheet) -> None:
-        if axes is not None:
-            _heads_plane.draw_by_measures(sheet, result, axes)
         if is_maps:
             _maps(sheet, result, show)
         # By default where distances were added up for the map.
-        if axes is None and (result.tally.distances is not None if mds is None else mds):
-            _heads_plane.draw_map(sheet, result)
+        has_map = result.tally.distances is not None if mds is None else mds
+        if axes is not None or has_map:
+            _heads_plane.draw_plane(sheet, result, axes or (_heads_plane.MAP, ""))
         plain = sheet.style.masked if is_maps else sheet.style.faint
         _heads_plane.draw_labels(sheet, result, plain=plain)
 
@@ -182,36 +177,37 @@ def groups_figure(groups: Groups) -> Spec:
 def _maps(sheet: Sheet, result: Heads, show: Collection[str] | None) -> None:
     """Small maps side by side: labels, patterns and measures."""
     known, label = _heads_plane.axes_of(result, of_maps=True), _heads_plane.rarest_labels(result)
-    colours = _heads_plane.label_colours(result, sheet)
-    shown = (colours.get(label.get(cell, ""), sheet.style.masked) for cell in result.cells)
-    panels = {"label": (np.array([*map(parse_hex, shown)]), [False] * len(result.cells), "")}
-    for name in known if show is None else show:
-        panels[name] = _panel(sheet, result, name, _heads_plane.axis_values(known, name, "to draw"))
+    colours, style = _heads_plane.label_colours(result, sheet), sheet.style
     layers = list(dict.fromkeys(layer for layer, _ in result.cells))
     rows, columns = zip(*((layers.index(layer), head) for layer, head in result.cells), strict=True)
-    maps = []
-    for name, (rgb, holds, scale) in panels.items():
-        # Paper where a layer has fewer heads than others. A copy, because a broadcast is read-only.
-        shape = (len(layers), max(columns) + 1)
-        grid = np.broadcast_to(parse_hex(sheet.style.paper), (*shape, 3)).copy()
-        dots = np.zeros(shape, bool)
-        grid[rows, columns], dots[rows, columns] = rgb, holds
-        maps.append(charts.Cells(title=name, note=scale, names=layers, rgb=grid, dots=dots))
+    numbers = {name: number for number, name in enumerate(colours, 1)}
+    values = np.array([numbers.get(label.get(cell, ""), 0) for cell in result.cells])
+    panels = {"label": (named_scale(style, [style.masked, *colours.values()]), values, "")}
+    for name in known if show is None else show:
+        values = _heads_plane.axis_values(known, name, "to draw")
+        panels[name] = _panel(sheet, result, name, values)
+    held, maps = {(each.pattern, each.layer, each.head) for each in result.labels}, []
+    for name, (scale, values, note) in panels.items():
+        grid = np.full((len(layers), max(columns) + 1), np.nan)
+        dots = np.zeros(grid.shape, bool)
+        grid[rows, columns] = np.maximum(values, 0)
+        dots[rows, columns] = [(name, *cell) in held for cell in result.cells]
+        look: dict[str, Any] = {"names": layers, "values": grid, "scale": scale, "dots": dots}
+        maps.append(charts.Cells(title=name, note=note, **look))
     charts.draw_panels(sheet, maps, least=PANEL)
 
 
 def _panel(
     sheet: Sheet, result: Heads, name: str, values: np.ndarray
-) -> tuple[np.ndarray, list[bool], str]:
-    """Colour of each head, whether it holds this label, and what the colours mean."""
-    holds = [(label.layer, label.head) for label in result.labels if label.pattern == name]
-    largest, scale = 1.0, f"0–1, {len(holds)} hold" if holds else "0–1"
+) -> tuple[Scale, np.ndarray, str]:
+    """The scale of a pattern or measure, its numbers, and what the colours mean."""
+    holds = sum(label.pattern == name for label in result.labels)
+    largest, words = 1.0, "0–1" + f", {holds} hold" * bool(holds)
     if name in result.measures:
         largest = float(np.nanmax(values)) or 1.0
         end = two_digits(largest) if largest < 1 else f"{largest:.1f}"
-        scale = f"0–{end} {MEASURES[name].unit}".rstrip()
-    rgb = sheet.style.weight_scale(largest, power=1.0).rgb(np.maximum(values, 0))
-    return rgb, [cell in holds for cell in result.cells], scale
+        words = f"0–{end} {MEASURES[name].unit}".rstrip()
+    return sheet.style.weight_scale(largest, power=1.0), values, words
 
 
 def _class_bars(
@@ -232,7 +228,7 @@ def _class_bars(
     if not isinstance(classes, Mapping):
         layers = result.classes_of_layers().items()
         bars = {f"layer {layer}": shares for layer, shares in layers}
-        return bars | {"all": shares_of(result)}, notes
+        return bars | {"": {}, "all": shares_of(result)}, notes
     bars = {result.model or "this": shares_of(result)}
     for name, each in classes.items():
         if not isinstance(each, Heads):
@@ -246,27 +242,12 @@ def _class_bars(
 
 def _draw_classes(sheet: Sheet, bars: Mapping[str, Mapping[str, float]]) -> None:
     """A stacked bar from 0 to 100 % for each, each part with its number."""
-    style, names = sheet.style, list(CLASSES)
-    colours = CLASS_COLOURS if style.colour else head_greys(len(names), dark=style.dark)
-    side = min(0.4 * sheet.width, max(map(sheet.width_of, bars))) + 0.8 * style.em
-    sheet.legend(list(zip(colours, names, strict=True)), x=side)
-    sheet.y += 0.6 * style.em
-    levels, room = [], sheet.width - side
-    for name in bars:
-        sheet.y += BEFORE_ALL * (name == "all")
-        levels.append(sheet.y + BAR / 2)
-        name = sheet.fitted(name, side)  # noqa: PLW2901 - what is written of it
-        sheet.text(side - 0.6 * style.em, levels[-1], name, anchor="right")
-        sheet.y += BAR + GAP
-    axes, left = sheet.axes((side, 0.0, room, sheet.y)), np.zeros(len(bars))
-    axes.set(xlim=(0, 1), ylim=(sheet.y, 0))
-    for of, colour in zip(names, colours, strict=True):
-        shares = np.array([each[of] for each in bars.values()])
-        parts = axes.barh(levels, shares, BAR, left, color=colour, edgecolor=style.paper, lw=0.6)
-        # A part that is too narrow for its number stays without one.
-        is_wide = shares * room > sheet.width_of("00", style.small) + 0.8 * style.em
-        words = np.where(is_wide, [f"{100 * share:.0f}" for share in shares], "")
-        look = {"size": style.small, "color": text_on(parse_hex(colour))}
-        axes.bar_label(parts, words, label_type="center", family=style.families, **look)
-        left += shares
-    sheet.y += 0.4 * style.em
+    colours = sheet.style.hues([(colour, colour) for colour in CLASS_COLOURS])
+    sheet.legend(list(zip(colours, CLASSES, strict=True)))
+    sheet.y += 0.6 * sheet.style.em
+    looks = {name: (colour, "part") for name, colour in zip(CLASSES, colours, strict=True)}
+    rows = []
+    for each in bars.values():
+        rows.append(charts.Row({name: (share,) for name, share in each.items()}))
+    look: dict[str, Any] = {"looks": looks, "written": percent_written}
+    charts.draw_panels(sheet, [charts.RowMarks(names=[*bars], rows=rows, **look)])

@@ -5,7 +5,10 @@ and figures of heads draw it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,7 +19,7 @@ from headscope.patterns import CLASSES, MEASURES, Heads
 from headscope.views.figures import charts
 from headscope.views.figures._frame import heading
 from headscope.views.figures._plan import FigurePlan
-from headscope.views.figures._sheet import Sheet
+from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import POINT, counted
 
 DOT = 1.7
@@ -45,10 +48,7 @@ def draw_scatter(sheet: Sheet, plan: FigurePlan) -> list[str]:
     title = f"{counted(len(evidence.cells), 'head')} over {counted(evidence.texts, 'text')}"
     heading(sheet, plan, title)
     chosen = {(plan.layer.layer, head) for head in plan.heads} if plan.chosen else set()
-    if axes[0] == MAP:
-        draw_map(sheet, evidence, chosen=chosen)
-    else:
-        draw_by_measures(sheet, evidence, axes, chosen=chosen)
+    draw_plane(sheet, evidence, axes, chosen=chosen)
     draw_labels(sheet, evidence, plain=plan.style.faint)
     return [
         *label_notes(evidence),
@@ -116,61 +116,111 @@ def axis_values(
     return known[name]
 
 
-def draw_by_measures(
+def draw_plane(
     sheet: Sheet, result: Heads, axes: tuple[str, str], *, chosen: Collection[Cell] = ()
 ) -> None:
-    """Heads by two of their measures, with ticks and titles."""
-    style, line = sheet.style, 1.35 * sheet.style.em
-    there = axes_of(result)
-    values = np.stack([axis_values(there, name) for name in axes], axis=1)
-    known = ~np.isnan(values).any(axis=1)
-    if not known.any():
-        raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
-    low, high = values[known].min(axis=0), values[known].max(axis=0)
-    # All heads may have the same value: the axis then still needs a length.
-    room = 0.06 * (high - low)
-    room = np.where(room > 0, room, 0.5 * np.maximum(np.abs(high), 1e-6))
-    low, high = low - room, high + room
-    left, right, top = 3.2 * style.em, sheet.width - DOT, sheet.y + 1.15 * line
-    wide, tall = right - left, min(0.62 * (right - left), TALLEST)
-    units = [f", {MEASURES[name].unit}" if name in MEASURES else "" for name in axes]
-    titles = [sheet.shown(name) + unit.rstrip(", ") for name, unit in zip(axes, units, strict=True)]
-    sheet.note(0, sheet.y + line / 2, titles[1])
-    for axis in (1, 0):
-        ends, box = (low[axis], high[axis]), (left, top, wide, tall)
-        charts.draw_grid(sheet, box, ends, _tick, level=axis == 1, has_zero=False)
-    sheet.y = top + tall + 0.9 * style.em
-    sheet.note(right, sheet.y + line, titles[0], anchor="right")
-    sheet.y += 1.8 * line
-    points = np.array([left, top + tall]) + (values - low) / (high - low) * [wide, -tall]
-    dots = {result.cells[at]: tuple(points[at].tolist()) for at in np.flatnonzero(known)}
-    _dots(sheet, result, dots, chosen, between=(left, right))
-    note = f"{(~known).sum()} heads have no such number and are left out"
-    sheet.paragraph([] if known.all() else [note])
-
-
-def draw_map(sheet: Sheet, result: Heads, *, chosen: Collection[Cell] = ()) -> None:
-    """All heads, like heads close together (Clark et al. 2019, section 6)."""
-    style, plane, middle = sheet.style, result.map, sheet.y + 0.6 * sheet.style.em
-    title = "map of all heads"
-    sheet.text(0, middle, title)
-    apart = f"like heads close together, {result.texts} texts"
-    words = f"{apart}; stress {stress(result.distances, plane):.2f}"
-    if sheet.width_of(title) + sheet.width_of(words, style.small) > sheet.width:
-        sheet.y += 1.2 * style.em
-        sheet.paragraph([words])
-        sheet.y += 0.6 * style.em
+    """Heads by two of their measures, across and up; or by the first axis `MAP` on the map of all
+    heads (Clark et al. 2019, section 6).
+    """
+    look: dict[str, Any] = {"result": result, "chosen": chosen}
+    if axes[0] == MAP:
+        far = stress(result.distances, result.map)
+        note = f"like heads close together, {result.texts} texts; stress {far:.2f}"
+        look |= {"title": "map of all heads", "values": result.map}
     else:
-        sheet.note(sheet.width, middle, words, anchor="right")
-        sheet.y += 1.8 * style.em
-    low, span = plane.min(axis=0), np.maximum(np.ptp(plane, axis=0), 1e-9)
-    room = sheet.width - 4 * DOT - sheet.width_of("00-00", style.small)
-    scale = min(room / span[0], TALLEST / span[1])
-    left = (room - scale * span[0]) / 2 + 2 * DOT
-    points = np.array([left, sheet.y + DOT]) + scale * (plane - low)
-    dots = dict(zip(result.cells, map(tuple, points.tolist()), strict=True))
-    _dots(sheet, result, dots, chosen, between=(0.0, sheet.width))
-    sheet.y += scale * span[1] + 2 * DOT + 0.6 * style.em
+        there = axes_of(result)
+        units = (f", {MEASURES[name].unit}" if name in MEASURES else "" for name in axes)
+        named = zip(axes, units, strict=True)
+        under, over = (sheet.shown(name) + unit.rstrip(", ") for name, unit in named)
+        look |= {"note": over, "under": under, "is_map": False}
+        look["values"] = np.stack([axis_values(there, name) for name in axes], axis=1)
+        left_out = int(np.isnan(look["values"]).any(axis=1).sum())
+        note = f"{left_out} heads have no such number and are left out" * bool(left_out)
+        if left_out == len(result.cells):
+            raise FigureError(f"No head has both {axes[0]} and {axes[1]}; choose other measures")
+    charts.draw_panels(sheet, [Plane(**look)])
+    sheet.paragraph([note])
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plane(charts.Panel):
+    """A dot for each head in the colour of its label, a ring around each that is chosen, and names
+    next to the dots where there is room, of chosen heads and rare labels first.
+
+    Args:
+        result: the heads.
+        values: two numbers of each head, across and up; NaN where one is unknown.
+        chosen: heads with a ring.
+        is_map: whether both numbers have one scale, and no axes.
+    """
+
+    result: Heads
+    values: Float[np.ndarray, "head 2"]
+    chosen: Collection[Cell]
+    is_map: bool = True
+
+    @cached_property
+    def corners(self) -> Float[np.ndarray, "corner 2"]:
+        """The smallest and the largest numbers, with some room around all dots."""
+        low, high = np.nanmin(self.values, axis=0), np.nanmax(self.values, axis=0)
+        # All heads may have the same value: the axis then still needs a length.
+        room = np.where(high > low, 0.06 * (high - low), 0.5 * np.maximum(np.abs(high), 1e-6))
+        return np.stack([low - room, high + room])
+
+    @property
+    def beside(self) -> tuple[Sequence[str], Sequence[str]]:
+        """On the left the numbers of the upright axis."""
+        return () if self.is_map else [*map(_tick, self.corners[:, 1])], ()
+
+    def tall(self, wide: float, em: float) -> float:
+        """Height of it where it is so wide."""
+        across, up = self.corners[1] - self.corners[0]
+        return min(TALLEST, wide * (up / across if self.is_map else 0.62))
+
+    def draw(self, sheet: Sheet, box: Box) -> None:
+        """Draw axes, dots, and names."""
+        (x, y, wide, tall), (low, high) = box, self.corners
+        scale, middle = np.array([wide, -tall]) / (high - low), (x + wide / 2, y + tall / 2)
+        if self.is_map:
+            scale = np.full(2, np.abs(scale).min())
+        for axis in () if self.is_map else (1, 0):
+            ends = (low[axis], high[axis])
+            charts.draw_grid(sheet, box, ends, _tick, level=axis == 1)
+        points = (middle + (self.values - (low + high) / 2) * scale).tolist()
+        dots = dict(zip(self.result.cells, points, strict=True))
+        known = {cell: (x, y) for cell, (x, y) in dots.items() if not np.isnan(x + y)}
+        self.draw_dots(sheet, known, between=(x * (not self.is_map), x + wide))
+
+    def draw_dots(
+        self, sheet: Sheet, points: Mapping[Cell, Point], *, between: tuple[float, float]
+    ) -> None:
+        """Draw dots at these points, and names that stay between two edges."""
+        style, labels = sheet.style, rarest_labels(self.result)
+        counts, colours = Counter(labels.values()), label_colours(self.result, sheet)
+        taken, high = [], style.small * POINT
+        for cell, (x, y) in points.items():
+            fill = colours.get(labels.get(cell, ""), style.faint)
+            sheet.dot(x, y, DOT, facecolor=fill, edgecolor=style.paper, linewidth=0.3)
+            if cell in self.chosen:
+                sheet.dot(x, y, RING, edgecolor=style.ink, linewidth=0.8, zorder=4)
+            taken.append((x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2))
+
+        def order(cell: Cell) -> tuple[bool, int]:
+            return cell not in self.chosen, counts.get(labels.get(cell, ""), len(points))
+
+        for cell in sorted(points, key=order):
+            (x, y), name = points[cell], "{}-{}".format(*cell)
+            wide, away = sheet.width_of(name, style.small), RING if cell in self.chosen else DOT
+            # On the right of its dot, else on the left, else not at all.
+            for left in (x + 0.7 * away, x - 0.7 * away - wide):
+                box = np.array([left, y - high / 2, left + wide, y + high / 2])
+                others = np.array(taken)
+                overlaps = (box[:2] < others[:, 2:]) & (others[:, :2] < box[2:])
+                is_inside = between[0] <= left and left + wide <= between[1]
+                if is_inside and not overlaps.all(axis=1).any():
+                    taken.append(tuple(box))
+                    sheet.note(left, y, name)
+                    break
 
 
 def draw_labels(sheet: Sheet, result: Heads, *, plain: str) -> None:
@@ -185,43 +235,6 @@ def label_notes(result: Heads) -> list[str]:
     """A note about heads with several labels."""
     shown, held = set(rarest_labels(result).values()), {each.pattern for each in result.labels}
     return ["a head with several labels shows the rarest"] * (len(shown) < len(held))
-
-
-def _dots(
-    sheet: Sheet,
-    result: Heads,
-    points: Mapping[Cell, Point],
-    chosen: Collection[Cell],
-    *,
-    between: tuple[float, float],
-) -> None:
-    """A dot for each head in the colour of its label, a ring around each that is chosen, and names
-    next to the dots where there is room, of chosen heads and rare labels first.
-    """
-    style, labels, colours = sheet.style, rarest_labels(result), label_colours(result, sheet)
-    counts, high = Counter(labels.values()), style.small * POINT
-    for cell, (x, y) in points.items():
-        fill = colours.get(labels.get(cell, ""), style.faint)
-        sheet.dot(x, y, DOT, facecolor=fill, edgecolor=style.paper, linewidth=0.3)
-        if cell in chosen:
-            sheet.dot(x, y, RING, edgecolor=style.ink, linewidth=0.8, zorder=4)
-    taken = [(x - DOT / 2, y - DOT / 2, x + DOT / 2, y + DOT / 2) for x, y in points.values()]
-
-    def order(cell: Cell) -> tuple[bool, int]:
-        return cell not in chosen, counts.get(labels.get(cell, ""), len(points))
-
-    for cell in sorted(points, key=order):
-        (x, y), name = points[cell], "{}-{}".format(*cell)
-        wide, away = sheet.width_of(name, style.small), 0.7 * (RING if cell in chosen else DOT)
-        # On the right of its dot, else on the left, else not at all.
-        for left in (x + away, x - away - wide):
-            box = np.array([left, y - high / 2, left + wide, y + high / 2])
-            others = np.array(taken)
-            overlaps = (box[:2] < others[:, 2:]).all(axis=1) & (others[:, :2] < box[2:]).all(axis=1)
-            if between[0] <= left and left + wide <= between[1] and not overlaps.any():
-                taken.append(tuple(box))
-                sheet.note(left, y, name)
-                break
 
 
 def _tick(tick: float) -> str:

@@ -40,13 +40,6 @@ def ablation_figure(ablation: Any) -> Spec:
     """
     # One scale for the maps of all stacks, so that equal colours are equal changes.
     largest = float(np.abs(ablation.change[~ablation.of_layers]).max(initial=0.0))
-    notes = [
-        ROWS_ARE_LAYERS,
-        f"a dot: the change is significant (paired sign-flip test, {ablation.correction} over "
-        f"all heads and over all layers, alpha {ablation.alpha:g})",
-    ]
-    if ablation.of_layers.any():
-        notes.append(f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples")
 
     def draw(sheet: Sheet) -> None:
         scale = sheet.style.score_scale(largest, power=1.0)
@@ -63,7 +56,13 @@ def ablation_figure(ablation: Any) -> Spec:
         title=f"{ablation.model or 'A model'}: {ablation.metric} without each head",
         body=draw,
         note=f"{ablation.task}, {ablation.examples:,} examples; disabled: {ablation.by}",
-        notes=notes,
+        notes=[
+            ROWS_ARE_LAYERS,
+            f"a dot: the change is significant (paired sign-flip test, {ablation.correction} over "
+            f"all heads and over all layers, alpha {ablation.alpha:g})",
+            f"whiskers: {ablation.confidence:.0%} bootstrap interval over examples"
+            * bool(ablation.of_layers.any()),
+        ],
         texts=[ablation.task, str(ablation.examples)],
     )
 
@@ -72,28 +71,25 @@ def _ablated_stack(sheet: Sheet, ablation: Any, stack: str, scale: Scale) -> lis
     """The map of one stack, and a bar for each layer on both sides of the intact score."""
     style, named = sheet.style, f"{stack}, " * (len(ablation.stacks) > 1)
     grid, layers = ablation.grid(stack=stack), ablation.layers_of(stack)
+    look: dict[str, Any] = {"names": layers, "values": grid, "scale": scale}
+    look["dots"] = ablation.grid("significant", stack) == 1
     panels: list[charts.Panel] = []
     if grid.size:
-        marks = {"hidden": np.isnan(grid), "dots": ablation.grid("significant", stack) == 1}
-        title = f"{named}without one head"
-        panels.append(charts.Cells(title=title, names=layers, rgb=scale.rgb(grid), **marks))
-    places = {cell: row for row, cell in enumerate(ablation.cells) if cell[0] == stack}
-    whole = [places.get((stack, layer, -1)) for layer in layers]
-    known = [row for row in whole if row is not None]
-    if not known:
+        panels.append(charts.Cells(title=f"{named}without one head", **look))
+    places = {cell[1]: row for row, cell in enumerate(ablation.cells) if cell[::2] == (stack, -1)}
+    if not places:
         return panels
-    largest, rows = float(np.abs(ablation.change[known]).max()), []
-    for row in whole:
+    largest, rows = float(np.abs(ablation.change[[*places.values()]]).max()), []
+    for row in map(places.get, layers):
         rows.append(charts.Row({}))
         if row is not None:
             value = float(ablation.change[row])
             words = short_change(value, largest) + " •" * bool(ablation.significant[row])
             rows[-1] = charts.Row({value < 0: (value, *ablation.intervals[row])}, words)
     ends = charts.ends_of(rows)
-    intact = short_change(ablation.baseline, max(-ends[0], ends[1]))
     bars = charts.RowMarks(
         title=f"{named}without the whole layer",
-        under=f"change; intact {intact}",
+        under=f"change; intact {short_change(ablation.baseline, max(-ends[0], ends[1]))}",
         names=layers,
         rows=rows,
         looks={False: (style.positive, "bar"), True: (style.negative, "bar")},
@@ -126,18 +122,7 @@ def alignment_figure(study: Any) -> Spec:
         raise FigureError(
             "No sentence was counted, so there is nothing to draw; update the study with one first"
         )
-    baseline = study.baseline
-    notes = [
-        "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
-        "a layer together",
-        "framed: the fewest errors of a map",
-        "diagonal: each word linked to the one at its relative place, without any attention",
-    ]
-    if study.sentences > 1:
-        notes.append(f"whiskers: {study.confidence:.0%} bootstrap interval over sentences")
-    if study.refused:
-        layers = ", ".join(map(str, study.refused))
-        notes.append(f"no norms of layer{'s' * (len(study.refused) > 1)} {layers}")
+    baseline, refused = study.baseline, ", ".join(map(str, study.refused))
 
     def draw(sheet: Sheet) -> None:
         # Rates lie between 0 and 1, so this is the largest difference that can occur: all studies
@@ -160,7 +145,15 @@ def alignment_figure(study: Any) -> Spec:
         title=f"{study.model or 'A model'}: word alignment by weight and by norm",
         body=draw,
         note=f"alignment error rate in %, {counted(study.sentences, 'sentence')}",
-        notes=notes,
+        notes=[
+            "rows are layers of the decoder, columns its heads, both from 0; “all”: all heads of "
+            "a layer together",
+            "framed: the fewest errors of a map",
+            "diagonal: each word linked to the one at its relative place, without any attention",
+            f"whiskers: {study.confidence:.0%} bootstrap interval over sentences"
+            * (study.sentences > 1),
+            f"no norms of layer{'s' * (len(study.refused) > 1)} {refused}" * bool(refused),
+        ],
         cells=[(layer, head) for layer in study.layers for head in range(study.heads)],
     )
 
@@ -178,13 +171,13 @@ def _aligned_state(
         if np.isnan(rates).all():
             continue
         for title, part in ((BY[by], rates[:, :-1]), ("", rates[:, -1:])):
-            look: dict[str, Any] = {"title": title, "names": study.layers}
-            look["hidden"] = hidden = np.isnan(part)
-            best = [] if hidden.all() else [divmod(int(np.nanargmin(part)), part.shape[1])]
-            places = map(tuple, np.argwhere(~hidden).tolist())
-            look["words"] = {place: f"{100 * part[place]:.0f}" for place in places}
+            look: dict[str, Any] = {"title": title, "names": study.layers, "scale": scale}
             look["below"] = range(part.shape[1]) if title else ["all"]
-            panels.append(charts.Cells(rgb=scale.rgb(study.baseline - part), frames=best, **look))
+            cells = map(tuple, np.argwhere(~np.isnan(part)).tolist())
+            known: dict[charts.Cell, float] = {cell: float(part[cell]) for cell in cells}
+            look["frames"] = sorted(known, key=known.__getitem__)[:1]
+            look["words"] = {at: f"{100 * rate:.0f}" for at, rate in known.items()}
+            panels.append(charts.Cells(values=study.baseline - part, **look))
         for row, rate, ends in zip(rows, rates, study.intervals(by, state), strict=True):
             row.values[by] = (rate[-1], *ends[-1])
     marks = charts.RowMarks(
@@ -211,41 +204,34 @@ def difference_figure(difference: Comparison | Effect) -> Spec:
         FigureError: an unknown option, or matplotlib is missing.
     """
     comparison = difference.comparison if isinstance(difference, Effect) else difference
-    stacks = comparison.stacks
-    note = f"{comparison.a.summary}, compared with {comparison.b.summary}"
-    if done := getattr(difference, "done", ()):
-        note = f"changed: {'; '.join(done)}"
-    notes = [
-        f"{ROWS_ARE_LAYERS}, as the first record counts them",
-        "Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats",
-    ]
-    if any(stack.has_baseline for stack in stacks.values()):
-        notes.append("a dot: moved by more than the largest distance of the baseline")
-    if any(stack.changed for stack in stacks.values()):
-        notes.append("framed: changed on purpose")
+    stacks, done = comparison.stacks, "; ".join(getattr(difference, "done", ()))
+    both = f"{comparison.a.summary}, compared with {comparison.b.summary}"
 
     def draw(sheet: Sheet) -> None:
         largest, maps = max(float(stack.moved.max()) for stack in stacks.values()), []
         scale = sheet.style.weight_scale(largest, power=1.0, words=two_digits)
         for name, stack in stacks.items():
             grid, layers = stack.map(), list(dict.fromkeys(layer for layer, _ in stack.cells))
-            dots = np.zeros(grid.shape, bool)
-            if stack.has_baseline:
-                dots |= stack.as_map(stack.beyond.astype(float)) == 1
             frames = [(layers.index(layer), head) for layer, head in stack.changed]
-            for frame in frames:
-                dots[frame] = False
-            look: dict[str, Any] = {"hidden": np.isnan(grid), "dots": dots, "frames": frames}
-            look["title"] = sheet.shown(name) * (len(stacks) > 1)
-            maps.append(charts.Cells(names=layers, rgb=scale.rgb(grid), **look))
+            given = np.array([cell in stack.changed for cell in stack.cells])
+            dots = stack.as_map(stack.beyond & ~given & stack.has_baseline) == 1
+            look: dict[str, Any] = {"values": grid, "scale": scale, "dots": dots, "frames": frames}
+            title = sheet.shown(name) * (len(stacks) > 1)
+            maps.append(charts.Cells(title=title, names=layers, **look))
         charts.draw_panels(sheet, maps)
         charts.colour_bar(sheet, scale, "nats")
 
     return Spec(
         title=f"{difference.model or 'A model'}: where heads look elsewhere",
         body=draw,
-        note=note,
-        notes=notes,
+        note=f"changed: {done}" if done else both,
+        notes=[
+            f"{ROWS_ARE_LAYERS}, as the first record counts them",
+            "Jensen-Shannon distance of rows, mean over rows and texts, 0 to 0.69 nats",
+            "a dot: moved by more than the largest distance of the baseline"
+            * any(stack.has_baseline for stack in stacks.values()),
+            "framed: changed on purpose" * any(stack.changed for stack in stacks.values()),
+        ],
         cells=[cell for each in stacks.values() for cell in each.cells],
         texts=[*comparison.a.texts, *comparison.b.texts],
     )
@@ -280,23 +266,22 @@ def mechanism_figure(
         )
     members = [member for layer, _ in cells for member in mechanism.units[layer].members]
     what = "neurons" if all(len(member) == 1 for member in members) else "units"
-    looks = "what each query looks at"
-    if mechanism.pattern is not None:
-        looks = f"“{mechanism.pattern.name}”"
+    pattern = mechanism.pattern
+    looks = "what each query looks at" if pattern is None else f"“{pattern.name}”"
     table = mechanism.columns()
     keys = list(zip(table["layer"], table["head"], table["of"], strict=True))
 
     def draw(sheet: Sheet) -> None:
         maps, most = [], max(mechanism.seen_often(*cell) for cell in cells)
+        scale = sheet.style.weight_scale(1.0, power=1.0)
         for cell in cells:
             shares, row = mechanism.carried_at(*cell, of=of)[:most], keys.index((*cell, of))
-            rgb = sheet.style.weight_scale(1.0, power=1.0).rgb(shares)
             jaccard, chance = (two_digits(table[name][row]) for name in ("overlap", "chance"))
             note = f"{table['neurons'][row]:.1f} of {table['units'][row]}, "
             note += f"Jaccard {jaccard} (chance {chance})"
-            look: dict[str, Any] = {"title": "head {}-{}".format(*cell), "note": note}
-            look |= {"names": range(len(shares)), "high": POSITION, "cell": PAGE}
-            maps.append(charts.Cells(rgb=rgb, **look))
+            look: dict[str, Any] = {"names": range(len(shares)), "high": POSITION, "cell": PAGE}
+            look |= {"title": "head {}-{}".format(*cell), "note": note, "scale": scale}
+            maps.append(charts.Cells(values=shares, **look))
         charts.draw_panels(sheet, maps, least=PANEL)
 
     return Spec(

@@ -98,13 +98,8 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> list[str]:
         ("q × k", products, empty, neurons.products),
     ):
         values = np.concatenate([[query, empty], keys[:, order]])
-        cells: dict[str, Any] = {
-            "hidden": np.isnan(values),
-            "framed": False,
-            "below": [""] * len(order),
-            **look,
-        }
-        panels.append(charts.Cells(note=title, rgb=scale.rgb(values), **cells))
+        cells: dict[str, Any] = {"framed": False, "below": [""] * len(order), **look}
+        panels.append(charts.Cells(note=title, values=values, scale=scale, **cells))
     signs = {False: (style.positive, "bar"), True: (style.negative, "bar")}
     weights = dict.fromkeys(signs, (plan.colour, "bar"))
     for title, values, looks, written in (

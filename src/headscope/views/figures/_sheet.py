@@ -140,7 +140,7 @@ class Sheet:
     def axes(self, box: Box) -> Any:
         """Axes of matplotlib over a box of the sheet, with nothing but what is drawn in them."""
         style, place = self.style, self.page.transData
-        axes = self.page.inset_axes(box, transform=place, facecolor="none")
+        axes = self.page.inset_axes(box, transform=place, facecolor="none", zorder=1)
         axes.set_frame_on(False)
         look = {"length": 0, "labelsize": style.small, "labelcolor": style.muted}
         families = [*style.families, "sans-serif"]
@@ -251,7 +251,7 @@ class Sheet:
     def paragraph(self, parts: Sequence[str]) -> None:
         """Write small muted text over the width, each part on one line where it fits."""
         pitch = LEADING * self.style.small * POINT
-        for line in self.lines(parts, self.width, self.style.small):
+        for line in self.lines([*filter(None, parts)], self.width, self.style.small):
             self.note(0, self.y + pitch / 2, line)
             self.y += pitch
 

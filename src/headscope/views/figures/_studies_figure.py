@@ -16,24 +16,18 @@ from headscope.views.figures import charts
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._maps_figure import BY
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import counted, head_greys, percent_written
+from headscope.views.figures._style import counted, percent_written
 
-NAMES = {
-    "cls": "[CLS]",
-    "sep": "[SEP]",
-    "first": "first",
-    "stop": "period, comma",
-    "other": "other",
+CLASSES = {
+    "cls": ("[CLS]", ("#0072B2", "#68a6ff")),
+    "sep": ("[SEP]", ("#D55E00", "#ff9a4d")),
+    "first": ("first", ("#009E73", "#35c9a1")),
+    "stop": ("period, comma", ("#A0608F", "#d79ac9")),
+    "other": ("other", ("#5A5A5A", "#a3a3a3")),
 }
-"""Names of the classes of tokens, see `NormStudy.classes`."""
-COLOURS = {
-    "cls": ("#0072B2", "#68a6ff"),
-    "sep": ("#D55E00", "#ff9a4d"),
-    "first": ("#009E73", "#35c9a1"),
-    "stop": ("#A0608F", "#d79ac9"),
-    "other": ("#5A5A5A", "#a3a3a3"),
-}
-"""Okabe and Ito's, the lighter ones darkened for lines on white, lightened for dark paper."""
+"""Name of each class of tokens, see `NormStudy.classes`, and its colours on light and dark paper:
+Okabe and Ito's, the lighter ones darkened for lines on white, lightened for dark paper.
+"""
 NORMS_TALL, PROBING_TALL, CURVES_TALL = 52.0, 36.0, 42.0
 """Height of lines in millimetres."""
 PROBES = ("probe", "both directions")
@@ -42,6 +36,7 @@ NOT_BARS = re.compile("layers? (?!0$)|selectivity$")
 """Scores without a bar: layers, and what is the difference of two bars that are drawn."""
 NARROWEST = 15.0
 """Millimetres of a chart, below which panels are not side by side."""
+CHOSEN = "on the right: the head that was chosen most often"
 
 
 @specified("relations")
@@ -65,27 +60,20 @@ def relations_figure(relations: Any, *, least: int | None = None, score: str = "
     if least is None:
         most, enough = max((each.count for each in heads), default=0), relations.LEAST_WORDS
         least = enough if most >= enough else 1
-    rows = {}
-    for each in sorted(heads, key=lambda each: -each.held_out_accuracy):
-        if each.count < least:
-            continue
-        values = _held_out(each) | {"best offset": (each.held_out_baseline,)}
-        if relations.control is not None:
-            control = relations.control.best(each.relation, each.score)
-            values["random weights, best head"] = (control.held_out_accuracy,)
-        note = f"{each.held_out_place} {each.held_out_direction or ''}".rstrip()
-        rows[f"{each.relation}  ({each.count})"] = charts.Row(values, note)
-    if not rows:
+    heads = [each for each in heads if each.count >= least]
+    if not heads:
         raise FigureError(
             f"There is nothing to draw: no relation has {least} words; give least= fewer"
         )
     return _best_heads(
         relations,
-        rows,
-        ("how many words", ", and who looks at whom"),
+        sorted(heads, key=lambda each: -each.held_out_accuracy),
+        ("relation", score),
+        {"best offset": "held_out_baseline", "random weights, best head": ""},
         title=f"{relations.source or 'a treebank'}: heads that look along relations",
         note="share of words whose head the best attention head names, held out; "
         f"{relations.sentences:,} sentences",
+        notes=["in brackets: how many words", f"{CHOSEN}, and who looks at whom"],
     )
 
 
@@ -104,21 +92,60 @@ def coreference_figure(coreference: Any, *, candidates: str = "mentions") -> Spe
     Example:
         >>> coref(model, tokenizer, passages).figure().save("coref.pdf")
     """
-    rows = {}
-    for each in coreference.heads_of(candidates):
-        values = _held_out(each) | {"nearest mention": (each.held_out_nearest,)}
-        if coreference.control is not None:
-            control = coreference.control.best(each.kind, each.candidates)
-            values["random weights"] = (control.held_out_accuracy,)
-        values |= {"head match, all": (each.head_match,), "sieves, all": (each.sieves,)}
-        rows[f"{each.kind}  ({each.count})"] = charts.Row(values, each.held_out_place)
     return _best_heads(
         coreference,
-        rows,
-        ("how many mentions", ""),
+        coreference.heads_of(candidates),
+        ("kind", candidates),
+        {
+            "nearest mention": "held_out_nearest",
+            "random weights": "",
+            "head match, all": "head_match",
+            "sieves, all": "sieves",
+        },
         title=f"{coreference.source or 'texts'}: heads that find antecedents",
         note="share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",
+        notes=["in brackets: how many mentions", CHOSEN],
+    )
+
+
+def _best_heads(
+    study: Any,
+    heads: Sequence[Any],
+    asked: tuple[str, str],
+    others: Mapping[str, str],
+    *,
+    title: str,
+    note: str,
+    notes: list[str],
+) -> Spec:
+    """A row for each question with the head that answers it best, and what else was tried.
+
+    Args:
+        study: the result.
+        heads: the best head of each question.
+        asked: the field of these with the question, and the way in which heads are read.
+        others: the field with the share that each other way reaches; empty for random weights.
+        title: behind the name of the model.
+        note: below the title.
+        notes: below the figure.
+    """
+    rows, (field, way) = {}, asked
+    for each in heads:
+        question = getattr(each, field)
+        values = {"best head": (each.held_out_accuracy, each.held_out_low, each.held_out_high)}
+        for name, share in others.items():
+            if share:
+                values[name] = (getattr(each, share),)
+            elif study.control is not None:
+                values[name] = (study.control.best(question, way).held_out_accuracy,)
+        words = f"{each.held_out_place} {getattr(each, 'held_out_direction', '') or ''}".rstrip()
+        rows[f"{question}  ({each.count})"] = charts.Row(values, words)
+    return Spec(
+        title=f"{study.model or 'A model'}, {title}",
+        body=partial(charts.draw_dots, rows=rows, written=percent_written),
+        note=note,
+        notes=[*notes, f"lines: {study.confidence:.0%} interval over documents"],
     )
 
 
@@ -152,26 +179,6 @@ def answers_figure(answers: Any, *, heads: int = 12) -> Spec:
     )
 
 
-def _held_out(each: Any) -> dict[str, charts.Value]:
-    return {"best head": (each.held_out_accuracy, each.held_out_low, each.held_out_high)}
-
-
-def _best_heads(
-    study: Any, rows: Mapping[str, charts.Row], told: tuple[str, str], *, title: str, note: str
-) -> Spec:
-    """A row for each question, with the head that answers it best."""
-    return Spec(
-        title=f"{study.model or 'A model'}, {title}",
-        body=partial(charts.draw_dots, rows=rows, written=percent_written),
-        note=note,
-        notes=[
-            f"in brackets: {told[0]}",
-            f"on the right: the head that was chosen most often{told[1]}",
-            f"lines: {study.confidence:.0%} interval over documents",
-        ],
-    )
-
-
 @specified("norm study")
 def norms_figure(study: Any) -> Spec:
     """The share of every class of tokens in a row of each layer, by weight on the left and by norm
@@ -194,10 +201,8 @@ def norms_figure(study: Any) -> Spec:
         )
 
     def draw(sheet: Sheet) -> None:
-        panels, style = [], sheet.style
-        colours = {name: both[style.dark] for name, both in COLOURS.items()}
-        if not style.colour:
-            colours = dict(zip(COLOURS, head_greys(len(COLOURS), dark=style.dark), strict=True))
+        hues = sheet.style.hues([colours for _, colours in CLASSES.values()])
+        known, panels = dict(zip(CLASSES, hues, strict=True)), []
         look: dict[str, Any] = {"under": "layer", "high": NORMS_TALL, "written": percent_written}
         for by, title in BY.items():
             lines = []
@@ -205,7 +210,7 @@ def norms_figure(study: Any) -> Spec:
                 row = f"share by {by}: {of}"
                 # The last column is all layers together.
                 values, ends = study.mean(row)[:-1], study.interval(row)[:-1]
-                lines.append(charts.Line(NAMES[of], colours[of], values, ends))
+                lines.append(charts.Line(CLASSES[of][0], known[of], values, ends))
             panels.append(charts.Lines(title=title, lines=lines, over=study.layers, **look))
         charts.draw_panels(sheet, panels, least=NARROWEST)
 
@@ -232,9 +237,7 @@ def probing_figure(probing: Any) -> Spec:
     measures = {task: probing.measures(task)[0] for task in probing.tasks}
     layers_of = {task: probing.per_layer(task, measure) for task, measure in measures.items()}
     over = "documents" if any(each.groups for each in probing.scores) else "sentences"
-    notes = [f"lines on bars: {probing.confidence:.0%} interval over {over}"]
     lines = [_probed_layers(probing, *of) for of in layers_of.items() if len(of[1]) > 1]
-    notes += ["bands: the same of each layer"] * bool(lines)
 
     def draw(sheet: Sheet) -> None:
         bars = [_probe_bars(sheet, probing, *of) for of in measures.items()]
@@ -246,7 +249,10 @@ def probing_figure(probing: Any) -> Spec:
         title=f"{probing.model or 'A model'}: {probing.kind} probe",
         body=draw,
         note=f"{learnt:,} sentences learnt from, {test:,} others scored",
-        notes=notes,
+        notes=[
+            f"lines on bars: {probing.confidence:.0%} interval over {over}",
+            "bands: the same of each layer" * bool(lines),
+        ],
         cells=[(number, -1) for layers in layers_of.values() for number in layers],
         texts=[probing.kind, str(learnt), str(test)],
     )
@@ -290,14 +296,9 @@ def _probed_layers(probing: Any, task: str, layers: Mapping[int, Any]) -> charts
 
 SIGNALS = ("attention", "contribution", "rollout", "alti", "gradient", "leave_one_out")
 WORDS = {"leave_one_out": "leave one out", "alti": "ALTI"}
-RANKS = {"spearman": "dot", "kendall": "ring"}
+RANKS = {"kendall": "ring", "spearman": "dot"}
 """Rank correlations and their marks."""
-PANELS = (
-    (("kendall", "spearman"), "gradient", "agrees with gradient"),
-    (("kendall", "spearman"), "leave_one_out", "with leaving out"),
-    (("comprehensiveness",), "", "comprehensiveness"),
-    (("sufficiency",), "", "sufficiency"),
-)
+AGREES = {"gradient": "agrees with gradient", "leave_one_out": "with leaving out"}
 CURVES = {
     "comprehensiveness": ("without the top tokens the answer loses", "more is better"),
     "sufficiency": ("with the top tokens alone it loses", "less is better"),
@@ -323,23 +324,13 @@ def faithfulness_figure(faithfulness: Any) -> Spec:
     Example:
         >>> faithfulness(classifier, tokenizer, texts).figure().save("faithfulness.pdf")
     """
-    notes = [
-        "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
-        "hollow Kendall’s tau-b",
-        "comprehensiveness and sufficiency: means of the curves below",
-    ]
-    if faithfulness.texts > 1:
-        notes.append(f"whiskers: {faithfulness.confidence:.0%} interval over {faithfulness.over}")
-    if "random" in faithfulness.signals:
-        notes.append(
-            "random: one random draw for each text; its line, what any cut of tokens does, "
-            "is the zero line"
-        )
 
     def draw(sheet: Sheet) -> None:
         known = dict(zip(SIGNALS, sheet.style.series(len(SIGNALS)), strict=True))
         colours = {name: known.get(name, sheet.style.muted) for name in faithfulness.signals}
-        agreement = [_agreement(faithfulness.means, colours, panel) for panel in PANELS]
+        means = faithfulness.means
+        agreement = [_agreement(means, colours, (*RANKS,), against) for against in AGREES]
+        agreement += [_agreement(means, colours, (measure,)) for measure in CURVES]
         least = max(sheet.width_of("comprehensiveness"), NARROWEST)
         charts.draw_panels(sheet, agreement, least=least)
         charts.draw_panels(sheet, _curves(faithfulness, colours), least=NARROWEST)
@@ -349,16 +340,23 @@ def faithfulness_figure(faithfulness: Any) -> Spec:
         title=f"{faithfulness.model or 'A classifier'}: what agrees with what mattered",
         body=draw,
         note=f"mean over {texts}; what comes out is reported, nothing is asserted about it",
-        notes=notes,
+        notes=[
+            "agreement: rank correlation over the tokens of a text, filled Spearman’s rho, "
+            "hollow Kendall’s tau-b",
+            "comprehensiveness and sufficiency: means of the curves below",
+            f"whiskers: {faithfulness.confidence:.0%} interval over {faithfulness.over}"
+            * (faithfulness.texts > 1),
+            "random: one random draw for each text; its line, what any cut of tokens does, "
+            "is the zero line" * ("random" in faithfulness.signals),
+        ],
         cells=[(faithfulness.layer, -1)],
     )
 
 
 def _agreement(
-    means: Any, colours: Mapping[str, str], panel: tuple[Sequence[str], str, str]
+    means: Any, colours: Mapping[str, str], measures: tuple[str, ...], against: str = ""
 ) -> charts.RowMarks:
     """A row for each signal."""
-    measures, against, title = panel
     same = tuple(CURVES) if measures[0] in CURVES else measures
     numbers = np.array([ends[:4] for (of, *_), ends in means.items() if of in same])[:, [0, 2, 3]]
     rows, looks = [], {}
@@ -373,7 +371,7 @@ def _agreement(
     # Erasing tokens in random order, with which all are to be compared.
     at_random = means.get((measures[0], "random", ""), ())
     return charts.RowMarks(
-        title=title,
+        title=AGREES.get(against, measures[0]),
         names=[WORDS.get(name, name) for name in colours],
         rows=rows,
         looks=looks,
@@ -387,27 +385,19 @@ def _agreement(
 
 def _curves(faithfulness: Any, colours: Mapping[str, str]) -> list[charts.Lines]:
     """What the answer loses by the share of tokens, for both ways of erasing them."""
-    lines, spots = {}, [0.0, 0.1]
+    curves, panels = {}, []
     for measure in CURVES:
-        of_signals = {name: faithfulness.erasure(name, measure)[:, 0] for name in colours}
-        spots += np.concatenate([*of_signals.values()]).tolist()
-        lines[measure] = [
-            charts.Line(WORDS.get(name, name), colours[name], values)
-            for name, values in of_signals.items()
-        ]
-    return [
-        charts.Lines(
-            title=title,
-            note=wanted,
-            lines=lines[measure],
-            over=SHARES,
-            under="of the tokens of a text",
-            below={share: f"{100 * share:.0f} %" for share in (0.05, 0.20, 0.50)},
-            ends=_tenths(spots),
-            high=CURVES_TALL,
-        )
-        for measure, (title, wanted) in CURVES.items()
-    ]
+        for name in colours:
+            curves[measure, name] = faithfulness.erasure(name, measure)[:, 0]
+    look: dict[str, Any] = {"over": SHARES, "under": "of the tokens of a text"}
+    look["below"] = {share: f"{100 * share:.0f} %" for share in (0.05, 0.20, 0.50)}
+    look["ends"] = _tenths([0.0, 0.1, *np.concatenate([*curves.values()])])
+    for measure, (title, wanted) in CURVES.items():
+        lines = []
+        for name, colour in colours.items():
+            lines.append(charts.Line(WORDS.get(name, name), colour, curves[measure, name]))
+        panels.append(charts.Lines(title=title, note=wanted, lines=lines, high=CURVES_TALL, **look))
+    return panels
 
 
 def _tenths(spots: Sequence[float]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -80,24 +80,17 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def ordinal(number: int) -> str:
-    """``"2nd"``, ``"11th"``."""
-    ending = (
-        "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    )
-    return f"{number}{ending}"
-
-
 Colours = UInt8[np.ndarray, "step 3"]
 
 # Chosen so that any two can be distinguished with normal and with colour-blind eyes: by simulated
 # annealing in OKLCH over normal, protan, deutan and tritan vision.
-SERIES = {
-    False: "#3c9ffb #a00b27 #9a973f #d665b0 #a95c10 #008c74 #2e48b5 #fd99a4 #47cfe4 #a5cc36 "
+_ON_BOTH = (
+    "#3c9ffb #a00b27 #9a973f #d665b0 #a95c10 #008c74 #2e48b5 #fd99a4 #47cfe4 #a5cc36 "
     "#753b79 #7e63da",
-    True: "#9cc1ff #d56407 #d1e26c #b764a5 #b68ffe #4ccf7d #6b7ae5 #d3a500 #1af4fb #73a26e "
+    "#9cc1ff #d56407 #d1e26c #b764a5 #b68ffe #4ccf7d #6b7ae5 #d3a500 #1af4fb #73a26e "
     "#f47aba #ffb2bd",
-}
+)
+SERIES = [*zip(*map(str.split, _ON_BOTH), strict=True)]
 """Colours of series on light and on dark paper, those first that are easiest to distinguish."""
 
 
@@ -179,9 +172,31 @@ def _linear(channel: Float[np.ndarray, " 3"]) -> Float[np.ndarray, " 3"]:
     return np.where(channel <= 0.04045, channel / 12.92, ((channel + 0.055) / 1.055) ** 2.4)
 
 
+COLOUR, STRENGTH = 0.35, 0.72
+"""Shares that are kept of a picture's colour, and of its contrast to the paper."""
+VEIL = 0.72
+"""Opacity of the largest number over a picture."""
+MOST_TIMES = 16.0
+"""How often the even share is drawn in full over a picture, where many patches are faint."""
+FULL = {False: 173, True: 212}
+"""The step of a scale, by whether it is signed, that colours the heat; later steps are almost black
+or white.
+"""
+# Weights of red, green and blue in the luma of ITU-R BT.601.
+GREY = (0.299, 0.587, 0.114)
+GREYS = (191.0, 64.0)
+"""Light and dark of a picture, over which the bar of its scale is drawn."""
+STEPS = 128
+"""Colours of the bar of a scale."""
+POINTS = 2.0
+"""Dots for each row or column of patches at least, so that the edges of patches are sharp."""
+
+
 @dataclass(frozen=True, eq=False)
 class Scale:
     """Colours of weights (from 0) or of signed numbers (symmetric around 0).
+
+    Over pictures larger numbers hide more, by ``VEIL * |number / largest|^0.75``.
 
     Args:
         colours: colours of the whole range, from its lower to its upper end.
@@ -192,6 +207,7 @@ class Scale:
         lifts: whether the numbers are multiples of the even share, coloured by their doublings from
             1 on.
         written: writes numbers from 0 below the bar.
+        paper: the paper, where numbers are drawn over pictures; else empty.
     """
 
     colours: Colours
@@ -201,37 +217,63 @@ class Scale:
     masked: str
     written: Callable[[float], str] = two_digits
     lifts: bool = False
+    paper: str = ""
+
+    def over_pictures(self, paper: str) -> Scale:
+        """The same scale over pictures on this paper."""
+        largest = min(self.largest, MOST_TIMES) if self.lifts else self.largest
+        return replace(self, largest=largest, paper=paper)
 
     @property
     def words(self) -> str:
         """A note about the scale besides its bar."""
         if self.lifts:
-            return "even: the same weight on every key that a query may attend to"
-        return "colour on a square-root scale" if self.power == 0.5 else ""
+            return "even: the same weight on every key that a query may attend to" * (
+                not self.paper
+            )
+        which = "bar" if self.paper else "colour"
+        return f"{which} on a square-root scale" if self.power == 0.5 else ""
 
     def position(self, values: np.ndarray) -> np.ndarray:
         """Positions of numbers on the bar, from 0 to 1."""
         if self.lifts:
             return np.log2(np.clip(values, 1, self.largest)) / np.log2(self.largest)
-        size = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** self.power
+        size = self._sizes(values) ** self.power
         return np.asarray(0.5 + 0.5 * np.sign(values) * size if self.signed else size)
+
+    def _sizes(self, values: np.ndarray) -> np.ndarray:
+        return np.clip(np.abs(values) / (self.largest or 1.0), 0, 1)
 
     def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
         """Red, green, blue of each number."""
         hidden = np.isnan(values)
-        steps = np.rint(255 * self.position(np.where(hidden, 0.0, values))).astype(int)
-        return np.where(hidden[..., None], parse_hex(self.masked), self.colours[steps])
+        known = np.where(hidden, 0.0, values)
+        if self.paper:
+            rgb = self.over(parse_hex(self.paper).astype(float), known)
+        else:
+            rgb = self.colours[np.rint(255 * self.position(known)).astype(int)]
+        return np.where(hidden[..., None], parse_hex(self.masked), rgb)
 
-    def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
-        """Red, green, blue of the bar that explains it, from its lower to its upper end.
+    def over(
+        self, ground: Float[np.ndarray, "*axes 3"], values: Float[np.ndarray, "*axes"]
+    ) -> UInt8[np.ndarray, "*axes 3"]:
+        """Colours of numbers over a picture or paper."""
+        sizes = self.position(values) if self.lifts else self._sizes(values) ** 0.75
+        steps = np.where(values < 0, 255 - FULL[True], FULL[self.signed])
+        mixed = ground + VEIL * sizes[..., None] * (self.colours[steps].astype(float) - ground)
+        return np.rint(mixed).astype(np.uint8)
 
-        Args:
-            squares: how many squares of half its height go into its length.
+    def bar(self) -> UInt8[np.ndarray, "row column 3"]:
+        """Red, green, blue of the bar that explains it, from its lower to its upper end; over
+        pictures over what is light and what is dark in them.
         """
-        # Only a scale over a picture draws squares below its bar; callers need not know which it
-        # is.
-        del squares
-        return self.colours[np.linspace(0, 255, 128).astype(int)][None]
+        if not self.paper:
+            return self.colours[np.linspace(0, 255, STEPS).astype(int)][None]
+        parts = np.linspace(-1 if self.signed else 0, 1, STEPS)
+        values = np.sign(parts) * np.abs(parts) ** (1 / self.power) * (self.largest or 1.0)
+        values = self.largest**parts if self.lifts else values
+        ground = pale(np.array(GREYS)[:, None, None].repeat(3, axis=-1), self.paper)
+        return self.over(ground, np.stack([values, values]))
 
     def ticks(self) -> list[tuple[float, str]]:
         """Position on the bar and text of each number that is written below it."""
@@ -300,12 +342,17 @@ class Style:
         """Colour of a kind of heads, grey for none."""
         return KIND_COLOURS[kind][self.dark] if self.colour and kind else self.muted
 
+    def hues(self, colours: Sequence[tuple[str, str]]) -> list[str]:
+        """Of each pair the colour on light or on dark paper, or greys where there are no
+        colours.
+        """
+        if not self.colour:
+            return head_greys(len(colours), dark=self.dark)
+        return [pair[self.dark] for pair in colours]
+
     def series(self, count: int) -> list[str]:
         """A colour for each of several series, or a grey where there are no colours."""
-        if not self.colour:
-            return head_greys(count, dark=self.dark)
-        colours = SERIES[self.dark].split()
-        return [colours[number % len(colours)] for number in range(count)]
+        return self.hues([SERIES[number % len(SERIES)] for number in range(count)])
 
     def shades(self, kind: str, count: int) -> list[str]:
         """Colours of so many heads of a kind, from the one that stands out most to the palest."""
@@ -341,6 +388,12 @@ class Style:
         return Scale(colours, largest, signed=True, power=power, masked=self.masked)
 
 
+def named_scale(style: Style, colours: Sequence[str]) -> Scale:
+    """The colours of numbers that stand for names: 0 for the first, 1 for the second, and so on."""
+    rgb = np.array([*map(parse_hex, colours)])
+    return Scale(rgb, largest=255.0, signed=False, power=1.0, masked=style.masked)
+
+
 SURFACES = ("paper", "ink", "muted", "faint", "edge", "masked", "accent", "positive", "negative")
 LOOKS = {
     (False, True): "#ffffff #15181d #5d646f #aab0b9 #d5d9df #eceef1 {0} {0} {1}",
@@ -358,75 +411,6 @@ def style_for(*, dark: bool, colour: bool, size: float, font: str | None) -> Sty
     colours = LOOKS[dark, colour].format(POSITIVE[dark], NEGATIVE[dark]).split()
     surfaces = dict(zip(SURFACES, colours, strict=True))
     return Style(**surfaces, dark=dark, colour=colour, size=size, families=families(font))
-
-
-COLOUR, STRENGTH = 0.35, 0.72
-"""Shares that are kept of a picture's colour, and of its contrast to the paper."""
-VEIL = 0.72
-"""Opacity of the largest number."""
-MOST_TIMES = 16.0
-"""How often the even share is drawn in full."""
-FULL = {False: 173, True: 212}
-"""The step of a scale, by whether it is signed, that colours the heat; later steps are almost black
-or white.
-"""
-# Weights of red, green and blue in the luma of ITU-R BT.601.
-GREY = (0.299, 0.587, 0.114)
-CHEQUER = (191, 64)
-"""Light and dark grey of the chequer below the colour bar, in place of a picture."""
-STEPS = 4
-"""Steps of the colour bar in a square of the chequer."""
-POINTS = 2.0
-"""Dots for each row or column of patches at least, so that the edges of patches are sharp."""
-
-
-@dataclass(frozen=True, eq=False)
-class PictureHeat(Scale):
-    """A scale over a picture: larger numbers hide more, by ``VEIL * |value / largest|^0.75``."""
-
-    paper: str = ""
-
-    @classmethod
-    def of(cls, scale: Scale, style: Style) -> PictureHeat:
-        """The same scale over a picture; of multiples a shorter one, as many patches are faint."""
-        largest = min(scale.largest, MOST_TIMES) if scale.lifts else scale.largest
-        return cls(**vars(replace(scale, largest=largest)), paper=style.paper)
-
-    @property
-    def words(self) -> str:
-        """A note about the scale besides its bar."""
-        return "" if self.lifts or self.power != 0.5 else "bar on a square-root scale"
-
-    def over(
-        self, ground: Float[np.ndarray, "*axes 3"], values: Float[np.ndarray, "*axes"]
-    ) -> UInt8[np.ndarray, "*axes 3"]:
-        """Colours of numbers over a background."""
-        if self.lifts:
-            sizes = self.position(values)
-        else:
-            sizes = np.clip(np.abs(values) / (self.largest or 1.0), 0, 1) ** 0.75
-        hidden = VEIL * sizes[..., None]
-        steps = np.where(values < 0, 255 - FULL[True], FULL[self.signed])
-        return np.rint(ground + hidden * (self.colours[steps].astype(float) - ground)).astype(
-            np.uint8
-        )
-
-    def rgb(self, values: Float[np.ndarray, "*axes"]) -> UInt8[np.ndarray, "*axes 3"]:
-        """Red, green, blue of each number over paper."""
-        hidden = np.isnan(values)
-        paper = np.broadcast_to(np.array(parse_hex(self.paper), float), (*values.shape, 3))
-        rgb = self.over(paper, np.where(hidden, 0.0, values))
-        return np.where(hidden[..., None], parse_hex(self.masked), rgb)
-
-    def bar(self, squares: int) -> UInt8[np.ndarray, "row column 3"]:
-        """The colour bar over a chequer, which is drawn in place of a picture."""
-        positions = np.linspace(-1 if self.signed else 0, 1, STEPS * squares)
-        values = np.sign(positions) * np.abs(positions) ** (1 / self.power) * (self.largest or 1.0)
-        if self.lifts:
-            values = self.largest**positions
-        row, square = np.indices((2, STEPS * squares)) // np.array([1, STEPS])[:, None, None]
-        greys = np.array(CHEQUER, float)[(row + square) % 2][..., None].repeat(3, axis=-1)
-        return self.over(pale(greys, self.paper), np.broadcast_to(values, (2, len(values))))
 
 
 def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, "*axes 3"]:
@@ -456,7 +440,7 @@ def part_of(
 def veiled(
     pixels: UInt8[np.ndarray, "height width 3"],
     values: Float[np.ndarray, "row column"],
-    scale: PictureHeat,
+    scale: Scale,
 ) -> UInt8[np.ndarray, "down along 3"]:
     """A pale picture under colours that hide more of it where numbers are larger.
 

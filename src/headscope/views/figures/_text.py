@@ -18,7 +18,7 @@ from headscope.views.figures._frame import heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import PictureHeat, Scale, counted, part_of, text_on, veiled
+from headscope.views.figures._style import Scale, counted, part_of, text_on, veiled
 from headscope.views.figures.charts import colour_bar
 from headscope.views.figures.fonts import levels_of, mostly_left, runs_left
 
@@ -48,6 +48,13 @@ class PlacedToken(NamedTuple):
     width: float
 
 
+class Heat(NamedTuple):
+    """A number for each token, NaN where it is masked or takes no part; and their colours."""
+
+    numbers: Float[np.ndarray, " token"]
+    scale: Scale
+
+
 def draw_text(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Draw the running text, or many texts with their labels on one scale; the colour behind a word
     is what it receives, what one query gives it, or what it gives to one key.
@@ -70,7 +77,7 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> list[str]:
             "out"
         )
     plans = [plan, *(parse_options(of, plan.options) for of in records)]
-    heats = [_heat_of(each) for each in plans]
+    heats = [*map(_heat_of, plans)]
     # One scale for the words of all texts, so that equal colours are equal numbers.
     keys = max(each.layer.size[1] for each in plans)
     scale = _heat_scale(plan, max(map(largest_of, heats)), keys)
@@ -84,7 +91,7 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> list[str]:
             sheet.line((0, sheet.width), (sheet.y, sheet.y), sheet.style.edge, 0.4)
             _label(sheet, columns, at)
         sheet.y += 0.25 * em * is_many
-        _draw_one(sheet, each, room, heat=heat, scale=scale)
+        _draw_one(sheet, each, room, Heat(heat, scale))
         sheet.y += 0.25 * em * is_many
     masked = not is_many and bool(np.isnan(heats[0][_written(plan)[1]]).any())
     sheet.y += 0.6 * em
@@ -94,7 +101,7 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> list[str]:
     notes = [
         f"{place[0].lower()}{place[1:]}, {plan.heads_in_words(mean=True)}{over}",
         scale.words,
-        "what is large hides more of the picture" * isinstance(scale, PictureHeat),
+        "what is large hides more of the picture" * bool(scale.paper),
         f"{side} {getattr(plan, side)}" * (plan.focused and not is_many),
     ]
     if is_many:
@@ -112,17 +119,17 @@ def _columns(sheet: Sheet, plan: FigurePlan, texts: int) -> dict[str, tuple[floa
     """
     columns, left, em = {}, sheet.width, sheet.style.em
     for name in ("predictions", "labels"):
-        given = plan.options.get(name, ())
+        given = plan.options.get(name, [""] * texts)
         if isinstance(given, str) or not isinstance(given, Sequence):
             raise FigureError(
                 f"{name} is a {type(given).__name__}; give one for each text, as a list"
             )
-        if name in plan.options and len(given) != texts:
+        if len(given) != texts:
             raise FigureError(
                 f"{name} has {len(given)} and there are {texts} texts; give one for each, in their "
                 "order"
             )
-        if not given:
+        if name not in plan.options:
             continue
         words = [" ".join(str(cell).split()) for cell in given]
         # As wide as its widest cell, but at most a fifth of the sheet.
@@ -145,9 +152,7 @@ def _label(sheet: Sheet, columns: Mapping[str, tuple[float, list[str]]], at: int
         right = left
 
 
-def _draw_one(
-    sheet: Sheet, plan: FigurePlan, room: float, *, heat: np.ndarray, scale: Scale
-) -> None:
+def _draw_one(sheet: Sheet, plan: FigurePlan, room: float, heat: Heat) -> None:
     """Draw the words and pictures of one record."""
     tokens, _ = _written(plan)
     pictures = tokens.pictures or (None,) * len(tokens)
@@ -157,14 +162,14 @@ def _draw_one(
     for picture, words in of_words:
         run = list(words)
         patches = [token for word in run for token in word]
+        if picture is not None and heat.scale.paper:
+            _draw_picture(sheet, plan, patches, heat)
+            continue
         if picture is None:
             placed = _in_reading_order(_set_text(sheet, tokens, run, room), tokens, room)
-        elif isinstance(scale, PictureHeat):
-            _draw_picture(sheet, plan, picture, patches, heat=heat, scale=scale)
-            continue
         else:
             placed = _place_patches(sheet, tokens, patches)
-        _draw_words(sheet, plan, placed, heat=heat, scale=scale)
+        _draw_words(sheet, plan, placed, heat)
 
 
 def _title(plan: FigurePlan, token: str) -> str:
@@ -200,7 +205,7 @@ def _heat_scale(plan: FigurePlan, largest: float, keys: int) -> Scale:
     pictures = _written(plan)[0].pictures or ()
     if plan.record.pictures and any(picture is not None for picture in pictures):
         # A picture is seen through its heat, and the words are coloured by the same scale.
-        return PictureHeat.of(scale, plan.style)
+        return scale.over_pictures(plan.style.paper)
     return scale
 
 
@@ -225,24 +230,17 @@ def _of_tokens(plan: FigurePlan, values: Float[np.ndarray, "query key"]) -> np.n
     return np.where(plan.to, mean_of(values[plan.from_]), np.nan)
 
 
-def _draw_picture(
-    sheet: Sheet,
-    plan: FigurePlan,
-    picture: int,
-    patches: list[int],
-    *,
-    heat: np.ndarray,
-    scale: PictureHeat,
-) -> None:
+def _draw_picture(sheet: Sheet, plan: FigurePlan, patches: list[int], heat: Heat) -> None:
     """Draw the part of a picture that these patches cover, under their heat."""
     (tokens, takes_part), known, y = _written(plan), plan.record.pictures, sheet.y
+    picture = (tokens.pictures or ())[patches[0]] or 0
     longest = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
     places = np.array([(tokens.places or ())[token] for token in patches])
     pixels, places = part_of(known[picture], tokens.grids[picture], places)
     tall, wide = (longest * side / max(pixels.shape[:2]) for side in pixels.shape[:2])
     values = np.zeros(places.max(axis=0) + 1)
-    values[*places.T] = np.where(takes_part, np.nan_to_num(heat), 0.0)[patches]
-    rgb = veiled(pixels, values, scale)
+    values[*places.T] = np.where(takes_part, np.nan_to_num(heat.numbers), 0.0)[patches]
+    rgb = veiled(pixels, values, heat.scale)
     sheet.cells(rgb, at=(0.0, y), size=(wide, tall), framed=False)
     if (chosen := _framed_token(plan)) in patches:
         (row, column), (rows, columns) = places[patches.index(chosen)], values.shape
@@ -334,14 +332,16 @@ def _spaced(tokens: Tokens, token: int) -> bool:
     return now[0] > before[1] or text[now[0] : now[0] + 1].isspace()
 
 
-def _draw_words(
-    sheet: Sheet, plan: FigurePlan, placed: Sequence[PlacedToken], *, heat: np.ndarray, scale: Scale
-) -> None:
+def _draw_words(sheet: Sheet, plan: FigurePlan, placed: Sequence[PlacedToken], heat: Heat) -> None:
     """Each token on its colour, faint where it takes no part; the chosen one is framed, and a line
     stands before what the model wrote.
     """
     style, em, (tokens, takes_part) = sheet.style, sheet.style.em, _written(plan)
-    first, chosen, colours = plan.first_written(tokens), _framed_token(plan), scale.rgb(heat)
+    first, chosen, colours = (
+        plan.first_written(tokens),
+        _framed_token(plan),
+        heat.scale.rgb(heat.numbers),
+    )
     for token, text, x, y, width in placed:
         box, colour = (x, y - HEIGHT / 2 * em, width, HEIGHT * em), style.faint
         if takes_part[token]:

@@ -1,6 +1,4 @@
-"""The charts: matrices, rows of marks or bars with intervals, lines; what stands around them, side
-by side; and the colour bar.
-"""
+"""The charts: matrices, rows of marks or bars, lines; what stands around them; and colour bars."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+from jaxtyping import Bool, Float
 
 from headscope.views.figures._sheet import LEADING, Box, Sheet, apart
 from headscope.views.figures._style import POINT, Scale, number_written, parse_hex, text_on
@@ -20,7 +18,7 @@ Cell = tuple[int, int]
 Value = tuple[float, ...]
 """A number, and the ends of its interval where they are known."""
 Look = tuple[str, str]
-"""Colour and shape of a mark, or ``"bar"``."""
+"""Colour and shape of a mark, or ``"bar"``; or ``"part"`` of a bar with its percentage."""
 SHAPES = {"dot": "o", "ring": "o", "tick": "|", "diamond": "D", "triangle": "^", "square": "s"}
 """Matplotlib's name of each shape; all but the dot and the tick are hollow."""
 ROW = 1.75
@@ -40,7 +38,7 @@ SMALLEST = 3.5
 NARROW = 2.5
 """Numbers below an axis for which there is room, from which on they are round."""
 COLOUR_BAR, SHORTEST_BAR = 2.0, 12.0
-"""Height of the bar that explains colours, and its smallest length, in millimetres."""
+"""Height of the bar of a scale, and its smallest length, in millimetres."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,9 +87,7 @@ class Panel:
         return len(self.names) * (self.high or row)
 
     def draw_names(self, sheet: Sheet, box: Box, side: float) -> None:
-        """Write the names of rows on the left of a box, numbers in small; some where they stand
-        close.
-        """
+        """Write the names of rows on the left, numbers in small; some where they stand close."""
         style, (x, y, _, tall) = sheet.style, box
         pitch = tall / len(self.names)
         size, every = sheet.naming(pitch, len(self.names))
@@ -197,11 +193,9 @@ def draw_grid(
     written: Callable[[float], str] = number_written,
     *,
     level: bool = False,
-    has_zero: bool = True,
 ) -> Any:
     """Axes of matplotlib over a box of the sheet, from one number to another, with lines at a few
-    round numbers, of which 0 may be darker; these stand below upright lines, or on the left of
-    level ones.
+    round numbers, a darker one at 0; upright, with the numbers below, or level ones.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -216,7 +210,7 @@ def draw_grid(
     along.set_ticks(ticks, [written(tick) for tick in ticks])
     along.grid(visible=True, color=style.edge, linewidth=0.4)
     (axes.set_ylim if level else axes.set_xlim)(*ends)
-    if has_zero and ends[0] <= 0 <= ends[1]:
+    if ends[0] <= 0 <= ends[1]:
         (axes.axhline if level else axes.axvline)(0.0, color=style.muted, linewidth=0.7, zorder=1)
     return axes
 
@@ -226,9 +220,10 @@ class Cells(Panel):
     """A matrix: a coloured cell, or a picture of cells, for each head or others.
 
     Args:
-        rgb: colours of the cells, such as of layers and heads; empty where each is a picture.
+        values: numbers of the cells, such as of layers and heads; NaN where there is none; empty
+            where each is a picture.
+        scale: their colours.
         below: names of the columns; by default their numbers.
-        hidden: True where there is no head, or no number of it.
         pictures: colours of each cell, and what is hidden of them, where it is a picture.
         shared: so many columns each stand together; by default all.
         dots: True where a cell has a dot.
@@ -237,11 +232,9 @@ class Cells(Panel):
         framed: whether a thin line is around all.
     """
 
-    rgb: UInt8[np.ndarray, "row column 3"] = field(
-        default_factory=partial(np.zeros, (0, 0, 3), np.uint8)
-    )
+    values: Float[np.ndarray, "row column"] = field(default_factory=partial(np.zeros, (0, 0)))
+    scale: Scale | None = None
     below: Sequence[object] = ()
-    hidden: Bool[np.ndarray, "row column"] | None = None
     pictures: Mapping[Cell, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     shared: int = 1000
     dots: Bool[np.ndarray, "row column"] | None = None
@@ -252,7 +245,7 @@ class Cells(Panel):
     @property
     def columns(self) -> int:
         """Cells side by side."""
-        return len(self.below) or self.rgb.shape[1]
+        return len(self.below) or self.values.shape[1]
 
     def draw(self, sheet: Sheet, box: Box) -> None:
         """Draw cells from the upper left corner on, and the names of columns below."""
@@ -264,14 +257,15 @@ class Cells(Panel):
         def middle(row: int, column: int) -> tuple[float, float]:
             return lefts[column] + 0.5 * cell, y + (row + 0.5) * tall
 
-        if self.rgb.size:
-            look = {"hidden": self.hidden, "framed": self.framed}
-            sheet.cells(self.rgb, at=(x, y), size=(count * cell, high), **look)
+        rgb = np.zeros((0, 0, 3), np.uint8) if self.scale is None else self.scale.rgb(self.values)
+        if rgb.size:
+            look = {"hidden": np.isnan(self.values), "framed": self.framed}
+            sheet.cells(rgb, at=(x, y), size=(count * cell, high), **look)
         for (row, column), (picture, hidden) in self.pictures.items():
             at, size = (lefts[column], y + row * tall), (side * cell, tall - TILE_GAP * cell)
             sheet.cells(picture, at=at, size=size, hidden=hidden)
         for row, column in [] if self.dots is None else np.argwhere(self.dots).tolist():
-            fill = text_on(self.rgb[row, column])
+            fill = text_on(rgb[row, column])
             sheet.dot(*middle(row, column), 0.28 * cell, facecolor=fill, zorder=4)
         for row, column in self.frames:
             left, right = lefts[max(column, 0)], lefts[column] + cell
@@ -279,7 +273,7 @@ class Cells(Panel):
             sheet.rect(left, y + row * tall, right - left, tall, **look)
         size = 0.86 * cell / (sheet.widest(self.words.values()) or np.inf) * style.small
         for at, says in self.words.items() if size >= SMALLEST else ():
-            ink = text_on(self.pictures[at][0][0, 0] if self.pictures else self.rgb[at])
+            ink = text_on(self.pictures[at][0][0, 0] if self.pictures else rgb[at])
             look = {"size": min(size, style.small), "colour": ink, "anchor": "center"}
             sheet.text(*middle(*at), says, **look)
         names = [*map(str, self.below or range(count))]
@@ -322,7 +316,7 @@ class RowMarks(Panel):
         """Draw marks over a grid; intervals and bars end with it."""
         style, axes = sheet.style, draw_grid(sheet, box, self.ends, self.written)
         # The words behind bars say what lines would, and would be crossed by them.
-        axes.xaxis.grid(visible="bar" not in [shape for _, shape in self.looks.values()])
+        axes.xaxis.grid(visible=not {"bar", "part"} & {shape for _, shape in self.looks.values()})
         if len(self.base) > 1 and np.isfinite(self.base[1:]).all():
             axes.axvspan(*self.base[1:], color=style.masked, zorder=0)
         for value in self.base[:1]:
@@ -343,7 +337,17 @@ class RowMarks(Panel):
             for at, (name, value) in reversed([*enumerate(row.values.items())]):
                 level = number + 0.5 + (at - (len(row.values) - 1) / 2) * self.spread
                 (colour, shape), ends = self.looks[name], np.clip(value[1:], low, high)
-                if shape == "bar":
+                if shape == "part":
+                    # It begins where the parts before it end.
+                    begin = sum(of[0] for of in [*row.values.values()][:at])
+                    look = {"color": colour, "edgecolor": style.paper, "linewidth": 0.6}
+                    axes.barh(level, value[0], 0.75, left=begin, **look)
+                    # A part that is too narrow for its number stays without one.
+                    says = f"{100 * value[0]:.0f}" * (value[0] * wide > 0.9 * ROW * style.em)
+                    look = {"size": size, "colour": text_on(parse_hex(colour)), "anchor": "center"}
+                    middle = x + wide * (begin + value[0] / 2 - low) / (high - low)
+                    sheet.text(middle, y + level * pitch, says, **look)
+                elif shape == "bar":
                     last = np.clip(np.nanmax([0.0, *value]), low, high)
                     axes.barh(level, np.clip(np.nan_to_num(value[0]), low, high), 0.6, color=colour)
                     colour = style.ink
@@ -407,7 +411,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lines(Panel):
-    """Lines over layers or other numbers, the first over the others, named on the right.
+    """Lines over layers or others, the first over the others, named on the right.
 
     Args:
         lines: see `Line`.
@@ -477,7 +481,7 @@ def colour_bar(
         start, y = 0.0, y + text + 0.4 * style.em
     start, below = start + style.em, y + COLOUR_BAR + 0.6
     width = max(SHORTEST_BAR, min(45.0, room + style.em - start))
-    rgb = scale.bar(round(2 * width / COLOUR_BAR)) if values is None else scale.rgb(values[None])
+    rgb = scale.bar() if values is None else scale.rgb(values[None])
     sheet.cells(rgb, at=(start, y), size=(width, COLOUR_BAR))
     *others, last = ticks or scale.ticks()
     taken = []
