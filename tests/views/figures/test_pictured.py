@@ -34,7 +34,9 @@ def test_the_picture_is_on_the_figure_in_its_shape(see, rng):
     heights = [seen.place("seen")[0][1], (top + bottom) / 2, seen.place("owl")[0][1]]
     assert heights == sorted(heights)
     without = see(hs.figure(dataclasses.replace(record, pictures=()), view="text", head=0, query=0))
-    assert without.place("r0c0")
+    left, right, bottom, top = without.axes.images[0].get_extent()
+    assert (right - left) / (bottom - top) == pytest.approx(3 / 2)  # square patches
+    assert len(np.unique(without.images[0].reshape(-1, 3), axis=0)) > 2
 
 
 def test_a_patch_with_all_the_weight_is_veiled_and_the_others_are_not(see, rng):

@@ -43,7 +43,7 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> list[str]:
     values = values[np.ix_(plan.from_, plan.to)]
     scale = shown.scale(style, _numbers.largest_of(values), plan.layer.size[1], plan.colour)
     heading(sheet, plan, plan.where)
-    rows, columns = (np.flatnonzero(each).tolist() for each in (plan.from_, plan.to))
+    (_, rows), (_, columns) = plan.sides
     # Whether beside the rows stands what of their weights was cut before headscope saw it.
     cut = plan.layer.partial and shown.weights and not plan.without
     most, gap, y = WIDEST_NAME * sheet.width, GAP * em, sheet.y
@@ -64,8 +64,9 @@ def draw_matrix(sheet: Sheet, plan: FigurePlan) -> list[str]:
     if cut:
         long = (STRIP - GAP) * em - sheet.width_of(".00", style.small)
         _draw_not_kept(sheet, plan.not_kept[rows], (left + box[2] + gap, top, long, box[3]))
-    for is_key, positions in enumerate((rows, columns)):
-        _draw_side(sheet, plan, positions, box, is_key=bool(is_key))
+    for is_key in (False, True):
+        _draw_side(sheet, plan, box, is_key=is_key)
+        _draw_borders(sheet, plan, box, is_key=is_key)
     sheet.y = top + box[3] + 0.8 * em
     is_masked = bool(np.isnan(values).any())
     charts.colour_bar(sheet, scale, shown.scale_label, masked=is_masked)
@@ -92,18 +93,16 @@ def _draw_not_kept(sheet: Sheet, shares: np.ndarray, box: Box) -> None:
     marks.draw_marks(sheet, axes, box)
 
 
-def _draw_side(
-    sheet: Sheet, plan: FigurePlan, positions: Sequence[int], box: Box, *, is_key: bool
-) -> None:
+def _draw_side(sheet: Sheet, plan: FigurePlan, box: Box, *, is_key: bool) -> None:
     """The names of queries on the left or of keys above; round positions where tokens are too close
     for these.
     """
     style, (left, top, width, height) = plan.style, box
-    tokens = plan.stack.key if is_key else plan.stack.query
+    tokens, positions = plan.sides[is_key]
     cell = (width if is_key else height) / len(positions)
     size, every = sheet.naming(cell, max(plan.from_.sum(), plan.to.sum()))
     most, gap, tick = WIDEST_NAME * sheet.width, GAP * style.em, 0.2 * style.em
-    last = max(*np.flatnonzero(plan.from_), *np.flatnonzero(plan.to))
+    last = max(of[-1] for _, of in plan.sides)
     room, is_numbered = 1.6 * sheet.width_of(str(last), style.small), every > MOST_LEFT_OUT
     step = STEPS[int(np.searchsorted(np.array(STEPS) * cell, room))]
     for index, position in enumerate(positions):
@@ -120,17 +119,14 @@ def _draw_side(
         elif x + sheet.width_of(name) / 2 < sheet.width + 0.5:
             sheet.line((x, x), (top - tick, top), style.muted, 0.4)
             sheet.note(x, top - 0.75 * style.em, name, anchor="center")
-    _draw_borders(sheet, plan, positions, box, is_key=is_key)
 
 
-def _draw_borders(
-    sheet: Sheet, plan: FigurePlan, positions: Sequence[int], box: Box, *, is_key: bool
-) -> None:
+def _draw_borders(sheet: Sheet, plan: FigurePlan, box: Box, *, is_key: bool) -> None:
     """Lines through the whole grid: thin ones between the texts of a pair, and one before what the
     model wrote.
     """
     style, (left, top, width, height) = plan.style, box
-    tokens = plan.stack.key if is_key else plan.stack.query
+    tokens, positions = plan.sides[is_key]
     cell = (width if is_key else height) / len(positions)
     edges = np.flatnonzero(np.diff(np.array(tokens.segments)[positions])) + 1
     looks = [(at, style.faint, 0.4) for at in edges.tolist()]

@@ -77,6 +77,12 @@ class FigurePlan:
     width: float
 
     @property
+    def sides(self) -> tuple[tuple[Tokens, list[int]], ...]:
+        """Queries and keys, and the positions of those that take part."""
+        both = ((self.stack.query, self.from_), (self.stack.key, self.to))
+        return tuple((tokens, np.flatnonzero(part).tolist()) for tokens, part in both)
+
+    @property
     def chosen(self) -> bool:
         """Whether layer or heads were chosen, so that a grid frames them."""
         return bool({"layer", "heads", "head"} & set(self.options))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, UInt8
 
 from headscope.views.constants import KIND_COLOURS, NEGATIVE, POSITIVE
 from headscope.views.figures.fonts import families
@@ -417,24 +417,6 @@ def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, 
     """Pixels with less colour and less contrast to the paper, so that the heat stands out."""
     white, grey = np.array(parse_hex(paper), float), (pixels @ np.array(GREY))[..., None]
     return white + STRENGTH * (grey + COLOUR * (pixels - grey) - white)
-
-
-def part_of(
-    picture: UInt8[np.ndarray, "height width 3"],
-    grid: tuple[int, int],
-    places: Int[np.ndarray, "token 2"],
-) -> tuple[UInt8[np.ndarray, "down along 3"], Int[np.ndarray, "token 2"]]:
-    """The part of a picture that these patches cover, and their rows and columns in it.
-
-    Args:
-        picture: the whole picture.
-        grid: number of rows and columns of all its patches.
-        places: row and column of each of these patches.
-    """
-    first, stop = places.min(axis=0), places.max(axis=0) + 1
-    patch = np.array(picture.shape[:2]) / grid
-    (top, left), (bottom, right) = (np.rint(edge * patch).astype(int) for edge in (first, stop))
-    return picture[top:bottom, left:right], places - first
 
 
 def veiled(

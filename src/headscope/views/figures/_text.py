@@ -18,11 +18,11 @@ from headscope.views.figures._frame import heading
 from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
 from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
-from headscope.views.figures._style import Scale, counted, part_of, text_on, veiled
+from headscope.views.figures._style import Scale, counted, text_on, veiled
 from headscope.views.figures.charts import colour_bar
 from headscope.views.figures.fonts import levels_of, mostly_left, runs_left
 
-PITCH, HEIGHT, PADDING, SPACE, PATCH_GAP, GAP = 1.75, 1.36, 0.16, 0.3, 0.1, 0.5
+PITCH, HEIGHT, PADDING, SPACE, GAP = 1.75, 1.36, 0.16, 0.3, 0.5
 """In units of the font size."""
 LONGEST, LONGEST_OF_SEVERAL = 68.0, 42.0
 """Longest side of a picture in millimetres."""
@@ -162,13 +162,10 @@ def _draw_one(sheet: Sheet, plan: FigurePlan, room: float, heat: Heat) -> None:
     for picture, words in of_words:
         run = list(words)
         patches = [token for word in run for token in word]
-        if picture is not None and heat.scale.paper:
+        if picture is not None:
             _draw_picture(sheet, plan, patches, heat)
             continue
-        if picture is None:
-            placed = _in_reading_order(_set_text(sheet, tokens, run, room), tokens, room)
-        else:
-            placed = _place_patches(sheet, tokens, patches)
+        placed = _in_reading_order(_set_text(sheet, tokens, run, room), tokens, room)
         _draw_words(sheet, plan, placed, heat)
 
 
@@ -231,37 +228,29 @@ def _of_tokens(plan: FigurePlan, values: Float[np.ndarray, "query key"]) -> np.n
 
 
 def _draw_picture(sheet: Sheet, plan: FigurePlan, patches: list[int], heat: Heat) -> None:
-    """Draw the part of a picture that these patches cover, under their heat."""
+    """Draw the part of a picture that these patches cover, under their heat; where the record holds
+    no pixels, plain cells.
+    """
     (tokens, takes_part), known, y = _written(plan), plan.record.pictures, sheet.y
-    picture = (tokens.pictures or ())[patches[0]] or 0
-    longest = min(sheet.width, LONGEST if len(known) == 1 else LONGEST_OF_SEVERAL)
     places = np.array([(tokens.places or ())[token] for token in patches])
-    pixels, places = part_of(known[picture], tokens.grids[picture], places)
-    tall, wide = (longest * side / max(pixels.shape[:2]) for side in pixels.shape[:2])
-    values = np.zeros(places.max(axis=0) + 1)
-    values[*places.T] = np.where(takes_part, np.nan_to_num(heat.numbers), 0.0)[patches]
-    rgb = veiled(pixels, values, heat.scale)
-    sheet.cells(rgb, at=(0.0, y), size=(wide, tall), framed=False)
+    first, stop = places.min(axis=0), places.max(axis=0) + 1
+    values = np.zeros(stop - first)
+    values[*(places - first).T] = np.where(takes_part, heat.numbers, 0.0)[patches]
+    shape, rgb = values.shape, heat.scale.rgb(values)
+    if known:
+        picture = (tokens.pictures or ())[patches[0]] or 0
+        patch = np.array(known[picture].shape[:2]) / tokens.grids[picture]
+        (top, left), (bottom, right) = (np.rint(edge * patch).astype(int) for edge in (first, stop))
+        pixels = known[picture][top:bottom, left:right]
+        shape, rgb = pixels.shape[:2], veiled(pixels, np.nan_to_num(values), heat.scale)
+    longest = min(sheet.width, LONGEST if len(known) < 2 else LONGEST_OF_SEVERAL)
+    tall, wide = (longest * side / max(shape) for side in shape)
+    sheet.cells(rgb, at=(0.0, y), size=(wide, tall), framed=not known)
     if (chosen := _framed_token(plan)) in patches:
-        (row, column), (rows, columns) = places[patches.index(chosen)], values.shape
+        (row, column), (rows, columns) = places[patches.index(chosen)] - first, values.shape
         box = (column * wide / columns, y + row * tall / rows, wide / columns, tall / rows)
         sheet.rect(*box, edgecolor=sheet.style.ink, linewidth=0.9, zorder=3)
     sheet.y += tall + GAP * sheet.style.em
-
-
-def _place_patches(sheet: Sheet, tokens: Tokens, patches: list[int]) -> list[PlacedToken]:
-    """Place patches in rows and columns, with their names where there is room."""
-    em, names = sheet.style.em, [sheet.shown(tokens.labels[token]) for token in patches]
-    places = [place for token in patches if (place := (tokens.places or ())[token])]
-    rows, columns = np.max(places, axis=0) + 1
-    widest = max(map(sheet.width_of, names)) + 2 * PADDING * em
-    pitch = min(widest + PATCH_GAP * em, sheet.width / columns)
-    width, placed = pitch - PATCH_GAP * em, []
-    for token, name, (row, column) in zip(patches, names, places, strict=True):
-        at = (column * pitch, sheet.y + (row + 0.5) * PITCH * em)
-        placed.append(PlacedToken(token, name if widest <= width else "", *at, width))
-    sheet.y += rows * PITCH * em
-    return placed
 
 
 def _set_text(
