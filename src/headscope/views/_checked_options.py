@@ -42,7 +42,7 @@ def check_options(options: Any) -> None:
         value = options.get(name)
         if value is not None and (name != "view" or value not in tuple(MOVED_VIEWS)):
             option.check(value, PageError)
-    _check_head(options)
+    check_head(options)
     _check_zoom(options.get("zoom"))
     for name, (kinds, what, advice) in OBJECTS.items():
         if not isinstance(options.get(name), kinds | None):
@@ -65,7 +65,8 @@ def _check_zoom(zoom: Any) -> None:
         )
 
 
-def _check_head(options: Any) -> None:
+def check_head(options: Any) -> None:
+    """Raise where one head and several were given, or one that is not a number."""
     if "head" not in options:
         return
     if "heads" in options:

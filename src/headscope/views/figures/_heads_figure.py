@@ -62,22 +62,21 @@ def heads_figure(
     Example:
         >>> heads(records, distances=True).figure().save("heads.pdf")
     """
-    is_maps = axes is None and mds != "only"
-    notes, texts = ["one text gives no label: what it shows"], "1 text: no evidence for others"
-    if result.texts != 1:
-        notes, texts = [], f"{result.texts} texts"
-    if _heads_plane.shows_candidates(result):
-        notes.append("no label holds: candidates, on too few texts to tell")
-    if is_maps:
-        notes = [ROWS_ARE_LAYERS, *(notes or ["a dot: the label holds"])]
-    notes += _heads_plane.label_notes(result)
+    is_maps, one = axes is None and mds != "only", result.texts == 1
+    has_plane = result.tally.distances is not None if mds is None else bool(mds)
+    candidates = _heads_plane.shows_candidates(result)
+    notes = [
+        ROWS_ARE_LAYERS * is_maps,
+        "one text gives no label: what it shows" * one,
+        "no label holds: candidates, on too few texts to tell" * candidates,
+        "a dot: the label holds" * (is_maps and not one and not candidates),
+        *_heads_plane.label_notes(result),
+    ]
 
     def draw(sheet: Sheet) -> None:
         if is_maps:
             _maps(sheet, result, show)
-        # By default where distances were added up for the map.
-        has_map = result.tally.distances is not None if mds is None else mds
-        if axes is not None or has_map:
+        if axes is not None or has_plane:
             _heads_plane.draw_plane(sheet, result, axes or (_heads_plane.MAP, ""))
         plain = sheet.style.masked if is_maps else sheet.style.faint
         _heads_plane.draw_labels(sheet, result, plain=plain)
@@ -85,12 +84,12 @@ def heads_figure(
     if classes is not False:
         bars, notes = _class_bars(result, classes)
         draw = partial(_draw_classes, bars=bars)
-    if not np.isnan(result.tokens):
-        texts += f", median {result.tokens:.0f} tokens"
+    texts = "1 text: no evidence for others" if one else f"{result.texts} texts"
+    tokens = "" if np.isnan(result.tokens) else f", median {result.tokens:.0f} tokens"
     return Spec(
         title=result.model or "Heads",
         body=draw,
-        note=f"{len(result.cells)} heads over {texts}",
+        note=f"{len(result.cells)} heads over {texts}{tokens}",
         notes=notes,
         texts=(says for says, _ in result.tally.examples),
     )
@@ -121,15 +120,16 @@ def compared_figure(comparison: Any, *, measure: str | None = None) -> Spec:
         note = f"{each['a']:.3g} to {each['b']:.3g}"
         rows[comparison.named(each)] = charts.Row({f"{name}, B less A": value}, note)
     reach = 1.05 * max(map(abs, charts.ends_of([*rows.values()])))
-    notes = [f"the {len(rows)} rows that differ most", "on the right: A and B"]
-    if any(np.isfinite(each["low"]) for each in own):
-        notes.append("lines: interval of the difference, where both have one")
-    cells = dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each)
     return Spec(
         title=comparison.summary.partition(":")[0],
         body=partial(charts.draw_dots, rows=rows, ends=(-reach, reach)),
-        notes=notes,
-        cells=cells,
+        notes=[
+            f"the {len(rows)} rows that differ most",
+            "on the right: A and B",
+            "lines: interval of the difference, where both have one"
+            * any(np.isfinite(each["low"]) for each in own),
+        ],
+        cells=dict.fromkeys((each["layer"], each["head"]) for each in own if "head" in each),
         texts=(),
     )
 
@@ -218,26 +218,25 @@ def _class_bars(
     Raises:
         FigureError: where another set is not a result of `headscope.heads`.
     """
-    notes = [
-        "percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"
-    ]
-
-    def shares_of(of: Heads) -> dict[str, float]:
-        return {name: float(np.mean(shares)) for name, shares in of.classes.items()}
-
-    if not isinstance(classes, Mapping):
-        layers = result.classes_of_layers().items()
-        bars = {f"layer {layer}": shares for layer, shares in layers}
-        return bars | {"": {}, "all": shares_of(result)}, notes
-    bars = {result.model or "this": shares_of(result)}
-    for name, each in classes.items():
+    wanted, notes = (
+        {result.model or "this": result},
+        ["percent of the maps of all heads on all texts, by rules (Kovaleva et al. trained a CNN)"],
+    )
+    for name, each in classes.items() if isinstance(classes, Mapping) else ():
         if not isinstance(each, Heads):
             raise FigureError(
                 f"classes has a {type(each).__name__} for {name!r}; give what headscope.heads found"
             )
-        bars[str(name)] = shares_of(each)
+        wanted[str(name)] = each
         notes.append(f"{name}: {each.texts} texts")
-    return bars, notes
+    bars = {}
+    for name, of in wanted.items():
+        bars[name] = {kind: float(np.mean(shares)) for kind, shares in of.classes.items()}
+    if isinstance(classes, Mapping):
+        return bars, notes
+    layers = {f"layer {layer}": of for layer, of in result.classes_of_layers().items()}
+    # All together are apart from the layers by an empty row.
+    return layers | {"": {}, "all": next(iter(bars.values()))}, notes
 
 
 def _draw_classes(sheet: Sheet, bars: Mapping[str, Mapping[str, float]]) -> None:

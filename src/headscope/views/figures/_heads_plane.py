@@ -175,7 +175,7 @@ class Plane(charts.Panel):
     def tall(self, wide: float, em: float) -> float:
         """Height of it where it is so wide."""
         across, up = self.corners[1] - self.corners[0]
-        return min(TALLEST, wide * (up / across if self.is_map else 0.62))
+        return min(TALLEST, wide * (up / across if self.is_map else 0.7))
 
     def draw(self, sheet: Sheet, box: Box) -> None:
         """Draw axes, dots, and names."""
@@ -185,7 +185,7 @@ class Plane(charts.Panel):
             scale = np.full(2, np.abs(scale).min())
         for axis in () if self.is_map else (1, 0):
             ends = (low[axis], high[axis])
-            charts.draw_grid(sheet, box, ends, _tick, level=axis == 1)
+            charts.draw_grid(sheet, box, ends, _tick, level=axis == 1, has_zero=False)
         points = (middle + (self.values - (low + high) / 2) * scale).tolist()
         dots = dict(zip(self.result.cells, points, strict=True))
         known = {cell: (x, y) for cell, (x, y) in dots.items() if not np.isnan(x + y)}

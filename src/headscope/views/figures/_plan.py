@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from headscope.errors import FigureError
 from headscope.patterns import KINDS, Heads, head_numbers, text_facts
 from headscope.record import Generation, Layer, Record, Stack, Tokens
-from headscope.views._checked_options import check_numbers, listed_numbers
+from headscope.views._checked_options import check_head, check_numbers, listed_numbers
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, WrittenFigureOptions
 from headscope.views.figures import _numbers
@@ -367,11 +367,7 @@ def parse_style(options: Mapping[str, Any]) -> Style:
 
 
 def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:
-    if "head" in options and "heads" in options:
-        raise FigureError(
-            f"head={options['head']} and heads={list(options['heads'])} were both given; give one "
-            "of them"
-        )
+    check_head(options)
     usual = layer.head_numbers[:1] if view == "neuron" else layer.head_numbers
     wanted = listed_numbers(options.get("head", options.get("heads", usual)), layer.head_numbers)
     check_numbers("heads", wanted, range(layer.heads), f"layer {layer.layer} has heads")

@@ -36,7 +36,7 @@ TILE_GAP, GROUP_GAP = 0.06, 0.16
 SMALLEST = 3.5
 """Smallest size of a word in a cell, in points."""
 NARROW = 2.5
-"""Numbers below an axis for which there is room, from which on they are round."""
+"""So many numbers must have room below an axis, or they are its ends."""
 COLOUR_BAR, SHORTEST_BAR = 2.0, 12.0
 """Height of the bar of a scale, and its smallest length, in millimetres."""
 
@@ -193,6 +193,7 @@ def draw_grid(
     written: Callable[[float], str] = number_written,
     *,
     level: bool = False,
+    has_zero: bool = True,
 ) -> Any:
     """Axes of matplotlib over a box of the sheet, from one number to another, with lines at a few
     round numbers, a darker one at 0; upright, with the numbers below, or level ones.
@@ -210,7 +211,7 @@ def draw_grid(
     along.set_ticks(ticks, [written(tick) for tick in ticks])
     along.grid(visible=True, color=style.edge, linewidth=0.4)
     (axes.set_ylim if level else axes.set_xlim)(*ends)
-    if ends[0] <= 0 <= ends[1]:
+    if has_zero and ends[0] <= 0 <= ends[1]:
         (axes.axhline if level else axes.axvline)(0.0, color=style.muted, linewidth=0.7, zorder=1)
     return axes
 
@@ -298,8 +299,8 @@ class RowMarks(Panel):
         rows: from above; the first value of each is drawn over the others.
         looks: of each series: its colour, and a shape or ``"bar"``. Words stand behind bars, and
             else on the right of all rows.
-        base: a number, and the ends of its interval, with which all are compared.
-        spread: distance of the marks of a row, as a part of it; lines then stand between rows.
+        base: a number and its interval, with which all are compared.
+        spread: distance of marks of a row, as a part of it; lines then stand between rows.
     """
 
     rows: Sequence[Row]
@@ -314,9 +315,10 @@ class RowMarks(Panel):
 
     def draw(self, sheet: Sheet, box: Box) -> None:
         """Draw marks over a grid; intervals and bars end with it."""
-        style, axes = sheet.style, draw_grid(sheet, box, self.ends, self.written)
+        style, shapes = sheet.style, {shape for _, shape in self.looks.values()}
+        axes = draw_grid(sheet, box, self.ends, self.written, has_zero="part" not in shapes)
         # The words behind bars say what lines would, and would be crossed by them.
-        axes.xaxis.grid(visible=not {"bar", "part"} & {shape for _, shape in self.looks.values()})
+        axes.xaxis.grid(visible=not {"bar", "part"} & shapes)
         if len(self.base) > 1 and np.isfinite(self.base[1:]).all():
             axes.axvspan(*self.base[1:], color=style.masked, zorder=0)
         for value in self.base[:1]:
@@ -399,9 +401,7 @@ def draw_mark(sheet: Sheet, look: Look, x: float, y: float, *, axes: Any = None)
 
 
 class Line(NamedTuple):
-    """One line: its name and its colour, which may be empty, and a number and interval for each
-    layer.
-    """
+    """One line: its name and colour, which may be empty, and numbers with their intervals."""
 
     name: str
     colour: str
