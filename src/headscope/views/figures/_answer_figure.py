@@ -4,7 +4,7 @@ under the heat of each word, and a strip of the words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -55,8 +55,19 @@ def answer_figure(
     """
     if not answer.words:
         raise FigureError("The answer has no word to draw; ask for a longer one (max_new_tokens)")
-    if not answer.grids:
-        return _parts_figure(answer, relative, words)
+    of = _pictures if answer.grids else _parts
+    body, note, notes = of(answer, relative, words)
+    both = (answer.prompt, answer.text)
+    cells, title = answer.chosen, answer.question
+    return Spec(title=title, body=body, note=note, notes=notes, cells=cells, texts=both)
+
+
+Body = tuple[Callable[[Sheet], None], str, list[str]]
+"""What draws a figure, the line above it and the notes below."""
+
+
+def _pictures(answer: Any, relative: bool, words: Sequence[int] | None) -> Body:
+    """The words with their shares, and the picture under the heat of each."""
     shown, values = _chosen(answer, words), answer.values(relative=relative)
     names = [answer.parts[at].name for at in answer.shown]
 
@@ -77,41 +88,24 @@ def answer_figure(
         *[f"from above: {', '.join(names)}"] * (len(names) > 1),
         *[answer.sentences[0].rstrip(".")] * bool(answer.need),
         answer.sentences[-1].rstrip("."),
-        *["a cross: a sink"] * bool(answer.is_sink.any() and not answer.keep_sinks),
+        "a cross: a sink" * bool(answer.is_sink.any() and not answer.keep_sinks),
+        f"{len(shown)} of {len(answer.words)} words have a picture: those whose heat differs most "
+        "from the mean, or that were asked for" * (len(shown) < len(answer.words)),
     ]
-    if len(shown) < len(answer.words):
-        notes.append(
-            f"{len(shown)} of {len(answer.words)} words have a picture: those whose heat "
-            "differs most from the mean, or that were asked for"
-        )
-    return Spec(
-        title=answer.question,
-        body=draw,
-        note=f"{answer.model}: {in_quotes(answer.text.strip())}",
-        notes=notes,
-        cells=answer.chosen,
-        texts=(answer.prompt, answer.text),
-    )
+    return draw, f"{answer.model}: {in_quotes(answer.text.strip())}", notes
 
 
-def _parts_figure(answer: Any, relative: bool, words: Sequence[int] | None) -> Spec:
+def _parts(answer: Any, relative: bool, words: Sequence[int] | None) -> Body:
     """Two bars for each part of a prompt: what was looked at, and what was needed."""
     if relative:
         raise FigureError("relative is of heat over pictures; leave it out for a text")
     shown, asked = answer.foremost(MOST_PARTS), None if words is None else _chosen(answer, words)
     notes = [
         "x: times its length among the compared parts (upright line; of others, of all tokens)",
-        *["outlined: it alone is enough"] * any(each.is_enough for each in answer.part_numbers()),
-        *[f"{len(shown)} of {len(answer.parts)} parts"] * (len(shown) < len(answer.parts)),
+        "outlined: it alone is enough" * any(each.is_enough for each in answer.part_numbers()),
+        f"{len(shown)} of {len(answer.parts)} parts" * (len(shown) < len(answer.parts)),
     ]
-    return Spec(
-        title=answer.question,
-        body=partial(_bars, answer=answer, parts=shown, words=asked),
-        note=answer.summary,
-        notes=notes,
-        cells=answer.chosen,
-        texts=(answer.prompt, answer.text),
-    )
+    return partial(_bars, answer=answer, parts=shown, words=asked), answer.summary, notes
 
 
 def _bars(sheet: Sheet, *, answer: Any, parts: Sequence[int], words: Sequence[int] | None) -> None:

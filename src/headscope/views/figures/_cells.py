@@ -4,7 +4,7 @@ each (overview and model with their weights, pair with one query and one key).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -193,9 +193,7 @@ def draw_pair(sheet: Sheet, plan: FigurePlan) -> list[str]:
     return [*notes, *_draw_tiles(sheet, plan, title, tiles, **look)]
 
 
-def _draw_tiles(
-    sheet: Sheet, plan: FigurePlan, title: str, tiles: Tiles, **look: Any
-) -> Iterator[str]:
+def _draw_tiles(sheet: Sheet, plan: FigurePlan, title: str, tiles: Tiles, **look: Any) -> list[str]:
     """Draw the tiles of all heads, with words where these have room, below their title; a frame is
     around the chosen layer, or around each of its chosen heads. Give notes about them.
     """
@@ -228,19 +226,18 @@ def _draw_tiles(
         scale = shown.scale(style, 0.0, len(plan.stack.key), style.kind("resting"))
     is_masked = any(hidden.any() for _, hidden in pictures.values())
     charts.colour_bar(sheet, scale, shown.scale_label, masked=is_masked)
-    yield scale.words
-    if has_kinds:
-        yield "kinds describe this one text"
-    if not shown.whole and any(each.kv_heads < each.heads for each in layers):
-        yield "heads that share keys and values stand together"
-    if not shown.whole:
-        yield "layers from above, heads from the left"
     numbers = [layer.layer for layer in plan.stack.layers]
-    gone = sorted({*range(max(numbers))} - {*numbers})
-    if gone:
-        yield f"without layers {', '.join(map(str, gone))}: not in the record"
-    if any(layer.held_heads is not None for layer in layers):
-        yield "heads without a tile were not captured"
+    gone = ", ".join(map(str, sorted({*range(max(numbers))} - {*numbers})))
+    is_shared = any(each.kv_heads < each.heads for each in layers)
+    return [
+        scale.words,
+        "kinds describe this one text" * has_kinds,
+        "heads that share keys and values stand together" * (is_shared and not shown.whole),
+        "layers from above, heads from the left" * (not shown.whole),
+        f"without layers {gone}: not in the record" * bool(gone),
+        "heads without a tile were not captured"
+        * any(layer.held_heads is not None for layer in layers),
+    ]
 
 
 def _draw_layers(sheet: Sheet, plan: FigurePlan, pictures: Any, **look: Any) -> None:

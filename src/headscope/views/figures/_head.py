@@ -310,18 +310,17 @@ def _notes(sheet: Sheet, plan: FigurePlan, lines: LinesOfHeads, every: int) -> l
     total = np.abs(np.nan_to_num(lines.values)).sum()
     part = _style.percent(float(lines.sizes[lines.drawn].sum() / total) if total else 0.0)
     count = _style.counted(int(lines.drawn.sum()), "line")
-    notes = [f"{count}, {part} of {plan.shown.mass} of {plan.of_heads}"]
-    for side, words in (("query", "from"), ("key", "to")):
-        if getattr(plan, side) is not None:
-            notes.insert(0, f"only {words} {sheet.quoted(plan.label(side))}")
-    if lines.above:
-        notes.append("lines: above even attention to the keys that a query may attend to")
-    if (share := plan.options.get("top_percent", 100)) < 100:
-        notes.append(f"strongest {share} % of each row")
-    notes += ["the strongest lines"] * lines.cut
-    if len(plan.maps) > 1:
-        notes.append("at each token heads leave in order, the lowest number on top")
-        notes += ["numbers at tokens: mean of these heads"] * plan.focused
-    if plan.shown.signed and (lines.values < 0).any():
-        notes.append("dashed lines are below 0")
-    return [*notes, named_every(every)]
+    sides, share = (("query", "from"), ("key", "to")), plan.options.get("top_percent", 100)
+    chosen = [(side, words) for side, words in sides if getattr(plan, side) is not None]
+    several = len(plan.maps) > 1
+    return [
+        *(f"only {words} {sheet.quoted(plan.label(side))}" for side, words in reversed(chosen)),
+        f"{count}, {part} of {plan.shown.mass} of {plan.of_heads}",
+        "lines: above even attention to the keys that a query may attend to" * lines.above,
+        f"strongest {share} % of each row" * (share < 100),
+        "the strongest lines" * lines.cut,
+        "at each token heads leave in order, the lowest number on top" * several,
+        "numbers at tokens: mean of these heads" * (several and plan.focused),
+        "dashed lines are below 0" * bool(plan.shown.signed and (lines.values < 0).any()),
+        named_every(every),
+    ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -117,7 +116,7 @@ def draw_neuron(sheet: Sheet, plan: FigurePlan) -> list[str]:
     masked = bool(np.isnan(neurons.scores).any())
     charts.colour_bar(sheet, both, "q, k", masked=masked)
     charts.colour_bar(sheet, products, "q × k")
-    return [*_notes(plan, neurons)]
+    return _notes(plan, neurons)
 
 
 def neurons_of(layer: Layer, head: int, query: int, units: Units | None = None) -> Neurons:
@@ -157,23 +156,21 @@ def neurons_of(layer: Layer, head: int, query: int, units: Units | None = None) 
     )
 
 
-def _notes(plan: FigurePlan, neurons: Neurons) -> Iterator[str]:
-    layer = plan.shown.layers[plan.layer.layer][0]
-    formula = f"score = q · k × {layer.scale:.3g}"
-    if layer.soft_cap is not None:
-        formula += f", capped at {layer.soft_cap:g}"
-    if layer.has("bias"):
-        formula += " + bias"
-    yield f"{len(neurons.query)} features, {ORDERS[plan.options.get('neurons', 'model')]}"
-    few = min(4, len(neurons.query))
-    carried = percent(neurons.carried[few - 1])
-    yield f"the strongest {few} carry {carried} of the score margin of the attended keys"
+def _notes(plan: FigurePlan, neurons: Neurons) -> list[str]:
+    layer, of_words = plan.shown.layers[plan.layer.layer][0], plan.shown.units is not None
+    few, shares = min(4, len(neurons.query)), neurons.carried
     # A sum that is 0.8 up to rounding counts as 0.8.
-    yield f"80 % needs {int(np.searchsorted(neurons.carried, 0.8 - 1e-9)) + 1}"
-    of_words = plan.shown.units is not None
-    yield f"{formula}, as mean over pairs of pieces" if of_words else formula
-    yield f"weight = softmax of the scores{' of pieces' if of_words else ''}"
-    if layer.kv_heads < layer.heads:
-        yield f"keys of key/value head {plan.heads[0] // (layer.heads // layer.kv_heads)}"
-    if np.isnan(neurons.scores).any():
-        yield "keys that the query may not look at are masked"
+    enough = int(np.searchsorted(shares, 0.8 - 1e-9)) + 1
+    cap = "" if layer.soft_cap is None else f", capped at {layer.soft_cap:g}"
+    formula = f"score = q · k × {layer.scale:.3g}{cap}{' + bias' * layer.has('bias')}"
+    shared = layer.heads // layer.kv_heads
+    return [
+        f"{len(neurons.query)} features, {ORDERS[plan.options.get('neurons', 'model')]}",
+        f"the strongest {few} carry {percent(shares[few - 1])} of the score margin of the attended "
+        "keys",
+        f"80 % needs {enough}",
+        f"{formula}{', as mean over pairs of pieces' * of_words}",
+        f"weight = softmax of the scores{' of pieces' * of_words}",
+        f"keys of key/value head {plan.heads[0] // shared}" * (shared > 1),
+        "keys that the query may not look at are masked" * bool(np.isnan(neurons.scores).any()),
+    ]

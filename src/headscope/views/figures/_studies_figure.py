@@ -5,7 +5,7 @@ norms, probing, faithfulness and answers.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -65,15 +65,19 @@ def relations_figure(relations: Any, *, least: int | None = None, score: str = "
         raise FigureError(
             f"There is nothing to draw: no relation has {least} words; give least= fewer"
         )
-    return _best_heads(
-        relations,
-        sorted(heads, key=lambda each: -each.held_out_accuracy),
-        ("relation", score),
-        {"best offset": "held_out_baseline", "random weights, best head": ""},
-        title=f"{relations.source or 'a treebank'}: heads that look along relations",
+    heads = sorted(heads, key=lambda each: -each.held_out_accuracy)
+    others = {"best offset": "held_out_baseline", "random weights, best head": ""}
+    return Spec(
+        title=f"{relations.model or 'A model'}, {relations.source or 'a treebank'}: heads that "
+        "look along relations",
+        body=_best_heads(relations, heads, ("relation", score), others),
         note="share of words whose head the best attention head names, held out; "
         f"{relations.sentences:,} sentences",
-        notes=["in brackets: how many words", f"{CHOSEN}, and who looks at whom"],
+        notes=[
+            "in brackets: how many words",
+            f"{CHOSEN}, and who looks at whom",
+            f"lines: {relations.confidence:.0%} interval over documents",
+        ],
     )
 
 
@@ -92,43 +96,32 @@ def coreference_figure(coreference: Any, *, candidates: str = "mentions") -> Spe
     Example:
         >>> coref(model, tokenizer, passages).figure().save("coref.pdf")
     """
-    return _best_heads(
-        coreference,
-        coreference.heads_of(candidates),
-        ("kind", candidates),
-        {
-            "nearest mention": "held_out_nearest",
-            "random weights": "",
-            "head match, all": "head_match",
-            "sieves, all": "sieves",
-        },
-        title=f"{coreference.source or 'texts'}: heads that find antecedents",
+    heads, model = coreference.heads_of(candidates), coreference.model or "A model"
+    others = {"nearest mention": "held_out_nearest", "random weights": ""}
+    others |= {"head match, all": "head_match", "sieves, all": "sieves"}
+    return Spec(
+        title=f"{model}, {coreference.source or 'texts'}: heads that find antecedents",
+        body=_best_heads(coreference, heads, ("kind", candidates), others),
         note="share of mentions whose antecedent the best attention head finds, held out; "
         f"{coreference.passages:,} passages",
-        notes=["in brackets: how many mentions", CHOSEN],
+        notes=[
+            "in brackets: how many mentions",
+            CHOSEN,
+            f"lines: {coreference.confidence:.0%} interval over documents",
+        ],
     )
 
 
 def _best_heads(
-    study: Any,
-    heads: Sequence[Any],
-    asked: tuple[str, str],
-    others: Mapping[str, str],
-    *,
-    title: str,
-    note: str,
-    notes: list[str],
-) -> Spec:
-    """A row for each question with the head that answers it best, and what else was tried.
+    study: Any, heads: Sequence[Any], asked: tuple[str, str], others: Mapping[str, str]
+) -> Callable[[Sheet], None]:
+    """Draw a row for each question with the head that answers it best, and what else was tried.
 
     Args:
         study: the result.
         heads: the best head of each question.
         asked: the field of these with the question, and the way in which heads are read.
         others: the field with the share that each other way reaches; empty for random weights.
-        title: behind the name of the model.
-        note: below the title.
-        notes: below the figure.
     """
     rows, (field, way) = {}, asked
     for each in heads:
@@ -141,12 +134,7 @@ def _best_heads(
                 values[name] = (study.control.best(question, way).held_out_accuracy,)
         words = f"{each.held_out_place} {getattr(each, 'held_out_direction', '') or ''}".rstrip()
         rows[f"{question}  ({each.count})"] = charts.Row(values, words)
-    return Spec(
-        title=f"{study.model or 'A model'}, {title}",
-        body=partial(charts.draw_dots, rows=rows, written=percent_written),
-        note=note,
-        notes=[*notes, f"lines: {study.confidence:.0%} interval over documents"],
-    )
+    return partial(charts.draw_dots, rows=rows, written=percent_written)
 
 
 @specified("answers")
