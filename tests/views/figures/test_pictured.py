@@ -8,10 +8,10 @@ import pytest
 import headscope as hs
 from headscope.record import Layer, Stack, Tokens
 from headscope.testing import random_weights
-from headscope.views.figures._style import style_for, veiled
+from headscope.views.figures._style import style_of, veiled
 
 GRID = (2, 3)
-STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
+STYLE = style_of({})
 
 
 def pictured(rng, weights=None):
@@ -66,7 +66,7 @@ def test_words_beside_a_picture_are_on_the_same_scale(see, rng):
     """
     weights = np.tile(np.eye(8)[0], (4, 8, 1))
     record = pictured(rng, weights)
-    style = style_for(dark=False, colour=True, size=8.0, font=None)
+    style = style_of({})
     seen = see(hs.figure(record, view="text", head=0, query=0))
     ink = style.weight_scale(1.0, style.accent).colours[173].astype(float)
     fills = {

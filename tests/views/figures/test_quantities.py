@@ -10,9 +10,9 @@ from headscope.norms import rollout
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views.figures._numbers import numbers_of
 from headscope.views.figures._plan import parse_options
-from headscope.views.figures._style import short_score, style_for
+from headscope.views.figures._style import short_score, style_of
 
-STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
+STYLE = style_of({})
 VIEWS = ("head", "model", "matrix", "text", "pair")
 PER_LAYER = ("contribution-heads", "contribution-residual", "alti", "rollout")
 

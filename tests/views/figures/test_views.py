@@ -9,9 +9,9 @@ import headscope as hs
 from headscope.record import Layer, ModelFacts, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views.figures import _cells
-from headscope.views.figures._style import parse_hex, short_weight, style_for
+from headscope.views.figures._style import parse_hex, short_weight, style_of
 
-STYLE = style_for(dark=False, colour=True, size=8.0, font=None)
+STYLE = style_of({})
 
 
 def cells(image, rows, columns):

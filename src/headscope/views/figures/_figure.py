@@ -27,8 +27,8 @@ from headscope.views.figures._frame import closing, draw_tray
 from headscope.views.figures._head import draw_head
 from headscope.views.figures._heads_plane import draw_scatter
 from headscope.views.figures._neuron import draw_neuron
-from headscope.views.figures._sheet import Sheet, drawing_onto, size_of
-from headscope.views.figures._style import Style
+from headscope.views.figures._sheet import Sheet, size_of
+from headscope.views.figures._style import Style, style_of
 from headscope.views.figures._text import draw_input, draw_text
 from headscope.views.options import Default, Option
 
@@ -301,7 +301,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
                 "width= is that of the axes where ax= is given; leave one of them out"
             )
         given["width"] = size_of(ax)[0]
-    with our_settings(", ".join(map(repr, record.stacks.values()))), drawing_onto(ax):
+    with our_settings(", ".join(map(repr, record.stacks.values()))):
         view = _plan.check_names(given)
         if view == "compare":
             if ax is not None:
@@ -311,7 +311,7 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
             sheet, plan = draw_tray(record, given, draw_view)
         else:
             plan = _plan.parse_options(record, given)
-            sheet = Sheet(plan.width, plan.style)
+            sheet = Sheet(plan.width, plan.style, onto=ax)
             draw_view(sheet, plan)
     return Figure(sheet.matplotlib, recipe_of(view, plan, given), "".join(sorted(sheet.missing)))
 
@@ -387,9 +387,9 @@ def _draw_spec(
     """Title and note, what the body draws, notes; and the recipe."""
     with our_settings():
         _plan.check_values(options)
-        style = _plan.parse_style(options)
+        style = style_of(options)
         sheet = Sheet(float(options.get("width", WIDTH_OF_RESULTS)), style)
-        sheet.titles([(0.0, options.get("title", spec.title))], sheet.width, bold=True)
+        sheet.title(options.get("title", spec.title), bold=True)
         sheet.y += 0.1 * style.em
         sheet.paragraph([spec.note])
         sheet.y += 0.5 * style.em

@@ -46,12 +46,11 @@ def heading(sheet: Sheet, plan: _plan.FigurePlan, title: str) -> None:
         left = title_left(sheet, sheet.letter)
         sheet.text(0, 0.6 * em, sheet.letter, bold=True)
         if plan.kind:
-            words, look = [(left, CLAUSES[plan.kind])], {"bold": True, "colour": plan.colour}
-            sheet.titles(words, sheet.width - left, **look)
-        sheet.titles([(left, wanted)], sheet.width - left)
+            sheet.title(CLAUSES[plan.kind], left, bold=True, colour=plan.colour)
+        sheet.title(wanted, left)
         sheet.y = max(sheet.y, sheet.title_room) + 0.3 * em
         return
-    sheet.titles([(0.0, wanted)], sheet.width, bold=True)
+    sheet.title(wanted, bold=True)
     model = sheet.shown(plan.record.model.name.rstrip("/").rpartition("/")[2], None)
     # A title of the user's own does not say what is shown.
     model = " · ".join(filter(None, [title if given else "", model]))
@@ -187,14 +186,15 @@ def draw_tray(
         plans.append(replace(_plan.parse_options(of, {**entry, **common, **held}), width=each))
     whole, em = Sheet(width, plans[0].style), plans[0].style.em
     if title := " ".join(str(options.get("title") or "").split()):
-        whole.titles([(0.0, title)], whole.width, bold=True)
+        whole.title(title, bold=True)
         whole.y += 0.3 * em
     # The pictures begin at one height, that of the longest title.
     room = each - 2 * MARGIN - title_left(whole, "m")
     lines = max(len(whole.lines(plan.where.split(" · "), room)) for plan in plans)
     letters, models, sheets = {}, {}, []
     for letter, plan in zip("abcdef", plans, strict=False):
-        sheet = Sheet(each, plan.style, whole, letter)
+        axes = whole.matplotlib.add_axes((0, 0, 1, 1), label=letter)
+        sheet = Sheet(each, plan.style, letter=letter, onto=axes)
         sheet.narrow = each < SMALL_TYPE
         sheet.title_room = (1.2 * lines + 1.5 * any(plan.kind for plan in plans)) * em
         draw(sheet, plan)

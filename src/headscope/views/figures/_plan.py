@@ -17,7 +17,7 @@ from headscope.views._checked_options import check_head, check_numbers, listed_n
 from headscope.views._token_words import token_positions
 from headscope.views.figure_options import FigureOptions, WrittenFigureOptions
 from headscope.views.figures import _numbers
-from headscope.views.figures._style import Style, head_greys, percent, style_for
+from headscope.views.figures._style import Style, head_greys, percent, style_of
 from headscope.views.figures.fonts import in_quotes, installed, readable
 from headscope.views.options import declared
 from headscope.views.view_table import VIEWS, FigureView
@@ -262,7 +262,7 @@ def parse_options(record: Record, options: Mapping[str, Any]) -> FigurePlan:
         to=to,
         hiding=tuple(hiding),
         without=without,
-        style=parse_style(options),
+        style=style_of(options),
         width=float(options.get("width", WIDTHS.get(view, WIDTH))),
     )
 
@@ -354,16 +354,6 @@ def _check_evidence(view: str, stack: Stack, evidence: Any) -> None:
             f"The evidence has a head {layer}-{head}, and the record has none; give that of this "
             "model"
         )
-
-
-def parse_style(options: Mapping[str, Any]) -> Style:
-    """Colours and type."""
-    return style_for(
-        dark=options.get("theme") == "dark",
-        colour=options.get("colour", True),
-        size=float(options.get("font_size", 8)),
-        font=options.get("font"),
-    )
 
 
 def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:

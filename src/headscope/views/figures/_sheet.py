@@ -5,9 +5,7 @@ matplotlib.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -37,19 +35,6 @@ MARGIN = 1.2
 """Width of the margin around everything in millimetres."""
 INCH = 25.4
 
-_onto: ContextVar[Any] = ContextVar("onto", default=None)
-"""The reader's own axes, where a figure is drawn into them."""
-
-
-@contextmanager
-def drawing_onto(axes: Any) -> Generator[None]:
-    """Draw sheets into these axes, and not on paper of their own."""
-    token = _onto.set(axes)
-    try:
-        yield
-    finally:
-        _onto.reset(token)
-
 
 def size_of(axes: Any) -> tuple[float, float]:
     """Width and height of axes in millimetres.
@@ -75,8 +60,9 @@ class Sheet:
     Args:
         width: width of the paper in millimetres.
         style: colours and type.
-        row: the sheet on which this one is a picture in a row; it then is placed by `put`.
-        letter: the letter of that picture.
+        letter: that of a picture in a row, which is placed by `put`.
+        onto: axes which are drawn into in place of paper: the reader's own, or those of a picture
+            in a row.
     """
 
     narrow: bool = False
@@ -84,9 +70,7 @@ class Sheet:
     title_room: float = 0.0
     """Height of the highest title of a row, in millimetres."""
 
-    def __init__(
-        self, width: float, style: Style, row: Sheet | None = None, letter: str = ""
-    ) -> None:
+    def __init__(self, width: float, style: Style, *, letter: str = "", onto: Any = None) -> None:
         from matplotlib.figure import Figure
 
         self.width: float = width - 2 * MARGIN
@@ -96,14 +80,11 @@ class Sheet:
         self.missing: set[str] = set()
         self.letter = letter
         self.notes: list[str] = []
-        given = _onto.get()
-        self._room: float | None = None if given is None else size_of(given)[1]
-        if given is not None:
-            self.matplotlib, self.page = given.get_figure(root=True), given
-        else:
-            new = Figure(figsize=(width / INCH, 1), facecolor=style.paper)
-            self.matplotlib: Any = new if row is None else row.matplotlib
-            self.page: Any = self.matplotlib.add_axes((0, 0, 1, 1), label=letter)
+        self._room: float | None = None if onto is None or letter else size_of(onto)[1]
+        if onto is None:
+            self.matplotlib: Any = Figure(figsize=(width / INCH, 1), facecolor=style.paper)
+            onto = self.matplotlib.add_axes((0, 0, 1, 1))
+        self.matplotlib, self.page = onto.get_figure(root=True), onto
         self.page.set_axis_off()
         self.page.set_xlim(-MARGIN, width - MARGIN)
         # Patches would change the limits, and a millimetre would no longer be a millimetre.
@@ -234,19 +215,17 @@ class Sheet:
         """Write a line of small muted text."""
         self.text(x, y, text, size=self.style.small, colour=self.style.muted, anchor=anchor)
 
-    def titles(self, titles: Sequence[tuple[float, str]], room: float, **look: Any) -> None:
-        """Write titles side by side, each from its x on and in as many lines as it needs, which
-        break at middle dots where they can.
+    def title(self, title: str, x: float = 0.0, room: float | None = None, **look: Any) -> None:
+        """Write a title from x on, by default over the rest of the width, in as many lines as it
+        needs, which break at middle dots where they can.
         """
-        bold, most = look.get("bold", False), 0
+        bold, room = look.get("bold", False), self.width - x if room is None else room
         pitch = (1.5 if bold else 1.2) * self.style.em
-        for x, title in titles:
-            parts = self.shown(title, None).split(" · ") if title else []
-            lines = self.lines(parts, room, bold=bold)
-            for at, line in enumerate(lines):
-                self.text(x, self.y + (at + 0.5) * pitch, line, **look)
-            most = max(most, len(lines))
-        self.y += most * pitch
+        for line in (
+            self.lines(self.shown(title, None).split(" · "), room, bold=bold) if title else ()
+        ):
+            self.text(x, self.y + 0.5 * pitch, line, **look)
+            self.y += pitch
 
     def paragraph(self, parts: Sequence[str]) -> None:
         """Write small muted text over the width, each part on one line where it fits."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -406,11 +407,13 @@ the colours of the two signs.
 """
 
 
-def style_for(*, dark: bool, colour: bool, size: float, font: str | None) -> Style:
-    """The style of a theme, in colour or in greys."""
+def style_of(options: Mapping[str, Any]) -> Style:
+    """Colours and type of a figure with these options."""
+    dark, colour = options.get("theme") == "dark", options.get("colour", True)
     colours = LOOKS[dark, colour].format(POSITIVE[dark], NEGATIVE[dark]).split()
-    surfaces = dict(zip(SURFACES, colours, strict=True))
-    return Style(**surfaces, dark=dark, colour=colour, size=size, families=families(font))
+    look: dict[str, Any] = dict(zip(SURFACES, colours, strict=True))
+    size, fonts = float(options.get("font_size", 8)), families(options.get("font"))
+    return Style(**look, dark=dark, colour=colour, size=size, families=fonts)
 
 
 def pale(pixels: Float[np.ndarray, "*axes 3"], paper: str) -> Float[np.ndarray, "*axes 3"]:

@@ -152,9 +152,9 @@ def _draw_line(
     """Draw panels, each at its left edge and so wide, with what stands around them."""
     em, titled = sheet.style.em, [(x, each.title) for each, x, _ in line if each.title]
     stops, begin, tops = [*(x - 0.6 * em for x, _ in titled[1:]), sheet.width], sheet.y, [sheet.y]
-    for title, end in zip(titled, stops, strict=False):
+    for (x, title), end in zip(titled, stops, strict=False):
         sheet.y = begin
-        sheet.titles([title], end - title[0])
+        sheet.title(title, x, end - x)
         tops.append(sheet.y)
     y = max(tops) + (0.4 + 1.3 * any(each.note for each, *_ in line)) * em
     tall = [each.tall(of, em) for each, _, of in line]
