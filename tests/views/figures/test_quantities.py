@@ -8,7 +8,6 @@ import headscope as hs
 from headscope.errors import FigureError
 from headscope.norms import rollout
 from headscope.testing import tiny_model, tiny_tokenizer
-from headscope.views.figures._numbers import numbers_of
 from headscope.views.figures._plan import parse_options
 from headscope.views.figures._style import short_score, style_of
 
@@ -54,7 +53,7 @@ def test_contributions_are_weights_times_the_length_of_values(record, see):
     seen = see(hs.figure(record, view="pair", quantity="contribution", query=4, key=1))
     assert short_score(wanted[4, 1]) in seen.texts
     plan = parse_options(record, {"quantity": "contribution", "heads": [2], "layer": 1})
-    assert numbers_of(layer, (2,), plan.shown)[0] == pytest.approx(wanted)
+    assert plan.shown.numbers(layer, (2,))[0] == pytest.approx(wanted)
 
 
 def test_a_map_of_all_heads_has_one_tile_for_each_layer(record, see):

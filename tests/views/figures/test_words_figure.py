@@ -13,7 +13,6 @@ from headscope.errors import FigureError, RecordError
 from headscope.record import Layer, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views.figures._neuron import neurons_of
-from headscope.views.figures._numbers import even_of, numbers_of
 from headscope.views.figures._plan import parse_options
 
 PIECES = ("[CLS]", "straw", "##berr", "##ies", "taste", "[SEP]")
@@ -48,14 +47,14 @@ def test_every_view_draws_words(view, record, see):
 
 def test_numbers_are_those_of_the_arrays(record):
     plan = parse_options(record, {"view": "matrix", "layer": 1, "words": True})
-    drawn = numbers_of(plan.layer, (0, 1), plan.shown)
+    drawn = plan.shown.numbers(plan.layer, (0, 1))
     np.testing.assert_allclose(drawn, record["self"].weights(1, words=True), atol=1e-6)
     np.testing.assert_allclose(drawn, between_words(record["self"].weights(1)), atol=1e-6)
 
 
 def test_the_even_share_of_a_word_is_that_of_its_pieces(record):
     plan = parse_options(record, {"view": "matrix", "words": True})
-    np.testing.assert_allclose(even_of(plan.layer, plan.shown)[0], np.array([1, 3, 1, 1]) / 6)
+    np.testing.assert_allclose(plan.shown.even(plan.layer)[0], np.array([1, 3, 1, 1]) / 6)
 
 
 def test_scores_are_means_over_the_pairs_that_may_be_seen(rng):
@@ -64,7 +63,7 @@ def test_scores_are_means_over_the_pairs_that_may_be_seen(rng):
     tokens = Tokens(pieces=PIECES)
     record = Record(stacks={"self": Stack(name="self", query=tokens, key=tokens, layers=(layer,))})
     plan = parse_options(record, {"view": "matrix", "words": True, "quantity": "score"})
-    drawn = numbers_of(plan.layer, (1,), plan.shown)[0]
+    drawn = plan.shown.numbers(plan.layer, (1,))[0]
     scores = layer.scores_of(1)
     block = scores[1:4, 1:4]
     assert drawn[1, 1] == pytest.approx(block[np.isfinite(block)].mean())
@@ -75,7 +74,7 @@ def test_means_of_layers_and_heads(record, see):
     weights = record["self"].weights()
     options = {"view": "head", "layer": 0, "mean_layers": [2], "mean_heads": True}
     plan = parse_options(record, options)
-    drawn = numbers_of(plan.layer, plan.maps, plan.shown)
+    drawn = plan.shown.numbers(plan.layer, plan.maps)
     np.testing.assert_allclose(drawn[0], weights[[0, 2]].mean(axis=(0, 1)), atol=1e-6)
     figure = hs.figure(record, **options)
     assert "Mean of layers 0, 2 · mean of 2 heads" in see(figure).texts

@@ -39,7 +39,7 @@ STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 10**9)
 def draw_matrix(sheet: Sheet, plan: FigurePlan) -> list[str]:
     """Rows are queries, columns are keys; colour is the number."""
     style, em, shown = plan.style, plan.style.em, plan.shown
-    values = _numbers.mean_of(_numbers.lifted(plan.layer, plan.heads, shown, plan.without))
+    values = _numbers.mean_of(shown.lifts(plan.layer, plan.heads, plan.without))
     values = values[np.ix_(plan.from_, plan.to)]
     scale = shown.scale(style, _numbers.largest_of(values), plan.layer.size[1], plan.colour)
     heading(sheet, plan, plan.where)
@@ -156,7 +156,7 @@ def draw_overview(sheet: Sheet, plan: FigurePlan) -> list[str]:
     shown, layers, tiles = plan.shown, plan.layers, {}
     for row, layer in enumerate(layers):
         # Of weights, multiples of the even share.
-        values = _numbers.lifted(layer, layer.head_numbers, shown)[:, plan.from_][:, :, plan.to]
+        values = shown.lifts(layer, layer.head_numbers)[:, plan.from_][:, :, plan.to]
         for head, each in zip(_columns(plan, row), values, strict=True):
             tiles[row, head] = _numbers.pooled(each, CELLS, mean=shown.weights)
     columns = f"× {counted(max(layer.heads for layer in layers), 'head')}"
@@ -179,8 +179,8 @@ def draw_pair(sheet: Sheet, plan: FigurePlan) -> list[str]:
     of = (slice(None), [plan.query or 0], [plan.key or 0])
     least = LEAST if shown.weights else -np.inf
     for row, layer in enumerate(plan.layers):
-        values = _numbers.lifted(layer, layer.head_numbers, shown)[of]
-        numbers = _numbers.numbers_of(layer, layer.head_numbers, shown)[of][:, 0].tolist()
+        values = shown.lifts(layer, layer.head_numbers)[of]
+        numbers = shown.numbers(layer, layer.head_numbers)[of][:, 0].tolist()
         for head, each, number in zip(_columns(plan, row), values, numbers, strict=True):
             tiles[row, head] = each[:, None]
             words[row, head] = shown.words(number) * (number >= least)

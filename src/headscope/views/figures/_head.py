@@ -12,7 +12,7 @@ import numpy as np
 from headscope.views.constants import BEND, SPREAD
 from headscope.views.figures import _style
 from headscope.views.figures._frame import CLAUSES, heading, named_every
-from headscope.views.figures._numbers import even_of, numbers_of, top_share
+from headscope.views.figures._numbers import top_share
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
 
@@ -200,12 +200,12 @@ def lines_of(plan: FigurePlan, columns: Columns) -> LinesOfHeads:
     """The lines of a plan: what is above even attention; the strongest of each row where a share is
     chosen, else as many as can be printed.
     """
-    values = numbers_of(plan.layer, plan.maps, plan.shown, plan.without)
+    values = plan.shown.numbers(plan.layer, plan.maps, plan.without)
     sizes = np.abs(np.nan_to_num(values)) * plan.from_[:, None] * plan.to
     focus, share = plan.focused, plan.options.get("top_percent")
     above = plan.shown.weights and not focus and share is None
     if above:
-        even = np.nan_to_num(even_of(plan.layer, plan.shown, plan.without))
+        even = np.nan_to_num(plan.shown.even(plan.layer, plan.without))
         sizes *= sizes > ABOVE_EVEN * even
     if plan.query is not None:
         sizes *= (np.arange(sizes.shape[1]) == plan.query)[:, None]

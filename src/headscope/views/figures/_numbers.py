@@ -173,22 +173,45 @@ class DrawnQuantity:
         runs = self.units[side].tokens if self.units else ()
         return next((at for at, run in enumerate(runs) if token in run), token)
 
-    def of(self, layer: Layer, heads: tuple[int, ...]) -> Numbers:
-        """``[head query key]`` of some heads in float64, or ``[1 query key]`` of all together."""
+    def numbers(
+        self, layer: Layer, heads: tuple[int, ...], without: tuple[int, ...] = ()
+    ) -> Numbers:
+        """The numbers of some heads in float64, NaN where a query may not look; a single map for a
+        quantity of all heads together.
+
+        Args:
+            layer: the layer.
+            heads: the heads.
+            without: keys whose weights are left out, the rest of each row renormalised.
+
+        Raises:
+            RecordError: scores of a layer that keeps no queries and keys.
+        """
         chosen, layers = self.heads or heads, self.layers[layer.layer]
         values = np.mean([self._of_tokens(each, chosen) for each in layers], axis=0)
         values = joined(values, self.units, scores=self.name == "score")
-        return values.mean(axis=0, keepdims=True) if self.heads else values
+        values = values.mean(axis=0, keepdims=True) if self.heads else values
+        if not layer.visible.is_full:
+            values[:, ~np.asarray(layer.visible, bool)] = np.nan
+        values[np.isinf(values)] = np.nan
+        return without_keys(values, without) if without and self.weights else values
 
-    def even(self, layer: Layer) -> Numbers:
-        """What even attention gives, ``[1 query key]``: each query the same to every key that it
-        sees.
+    def even(self, layer: Layer, without: tuple[int, ...] = ()) -> Float[np.ndarray, "query key"]:
+        """What even attention gives: each query the same to every key that it sees; NaN where it
+        may not look.
         """
         evens = []
         for each in self.layers[layer.layer]:
             seen = np.asarray(each.visible, bool)
             evens.append(seen / np.maximum(seen.sum(axis=-1, keepdims=True), 1))
-        return joined(np.mean(evens, axis=0)[None], self.units)
+        even = joined(np.mean(evens, axis=0)[None], self.units)
+        even = np.where(np.asarray(layer.visible, bool), even, np.nan)
+        return (without_keys(even, without) if without else even)[0]
+
+    def lifts(self, layer: Layer, heads: tuple[int, ...], without: tuple[int, ...] = ()) -> Numbers:
+        """The numbers of some heads; of weights, as multiples of what even attention gives."""
+        values = self.numbers(layer, heads, without)
+        return lifts_of(values, self.even(layer, without)) if self.weights else values
 
     def _of_tokens(self, layer: Layer, heads: tuple[int, ...]) -> np.ndarray:
         if self.name in BUILT_IN:
@@ -255,52 +278,6 @@ def shown_quantity(
         units=(stack.query.whole_words, stack.key.whole_words) if options.get("words") else None,
         heads=heads,
     )
-
-
-def numbers_of(
-    layer: Layer, heads: tuple[int, ...], shown: DrawnQuantity, without: tuple[int, ...] = ()
-) -> Numbers:
-    """The numbers of some heads in float64, NaN where a query may not look; a single map for a
-    quantity of all heads together.
-
-    Args:
-        layer: the layer.
-        heads: the heads.
-        shown: the quantity.
-        without: keys whose weights are left out, the rest of each row renormalised.
-
-    Raises:
-        RecordError: scores of a layer that keeps no queries and keys.
-    """
-    values = shown.of(layer, heads)
-    if not layer.visible.is_full:
-        values[:, ~np.asarray(layer.visible, bool)] = np.nan
-    values[np.isinf(values)] = np.nan
-    return without_keys(values, without) if without and shown.weights else values
-
-
-def even_of(
-    layer: Layer, shown: DrawnQuantity, without: tuple[int, ...] = ()
-) -> Float[np.ndarray, "query key"]:
-    """What even attention gives: each query the same to every key that it sees; NaN where it may
-    not look.
-
-    Args:
-        layer: the layer.
-        shown: the quantity.
-        without: keys whose weights are left out.
-    """
-    even = shown.even(layer)[0]
-    even = np.where(np.asarray(layer.visible, bool), even, np.nan)
-    return without_keys(even[None], without)[0] if without else even
-
-
-def lifted(
-    layer: Layer, heads: tuple[int, ...], shown: DrawnQuantity, without: tuple[int, ...] = ()
-) -> Numbers:
-    """The numbers of some heads; of weights, as multiples of what even attention gives."""
-    values = numbers_of(layer, heads, shown, without)
-    return lifts_of(values, even_of(layer, shown, without)) if shown.weights else values
 
 
 def lifts_of(values: np.ndarray, even: np.ndarray) -> np.ndarray:

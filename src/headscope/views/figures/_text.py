@@ -15,7 +15,7 @@ from headscope.errors import FigureError
 from headscope.record import Tokens
 from headscope.views._tray import listed_records
 from headscope.views.figures._frame import heading
-from headscope.views.figures._numbers import even_of, largest_of, lifts_of, mean_of, numbers_of
+from headscope.views.figures._numbers import largest_of, lifts_of, mean_of
 from headscope.views.figures._plan import FigurePlan, parse_options
 from headscope.views.figures._sheet import Sheet
 from headscope.views.figures._style import Scale, counted, text_on, veiled
@@ -210,9 +210,10 @@ def _heat_of(plan: FigurePlan) -> Float[np.ndarray, " token"]:
     """One number for each token that is written, of weights a multiple of the even share; NaN where
     it is masked or takes no part.
     """
-    heat = _of_tokens(plan, mean_of(numbers_of(plan.layer, plan.heads, plan.shown, plan.without)))
+    numbers = plan.shown.numbers(plan.layer, plan.heads, plan.without)
+    heat = _of_tokens(plan, mean_of(numbers))
     if plan.shown.weights:
-        return lifts_of(heat, _of_tokens(plan, even_of(plan.layer, plan.shown, plan.without)))
+        return lifts_of(heat, _of_tokens(plan, plan.shown.even(plan.layer, plan.without)))
     return heat
 
 
