@@ -60,7 +60,6 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
           ) : (
             <HeadGrid
               grid={rowsOf(index.heads)}
-              numbered
               tile={(head, tabbed) => <Tile key={head} view={view} at={head} tabbed={tabbed} />}
             />
           )}

@@ -280,14 +280,12 @@ export function SquareMap({ width, pixels, of, label }: SquareMapProps) {
 interface HeadGridProps {
   grid: atlas.GridRows;
   columns?: number;
-  /** Whether the numbers of the heads stand over their columns. */
-  numbered?: boolean;
   /** A head by its place among all; one of them is reached by Tab. */
   tile: (at: number, tabbed: boolean) => ComponentChildren;
 }
 
 /** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */
-export function HeadGrid({ grid, columns = widest(grid), numbered, tile }: HeadGridProps) {
+export function HeadGrid({ grid, columns = widest(grid), tile }: HeadGridProps) {
   return (
     <div
       class="atlas-grid stack"
@@ -297,14 +295,12 @@ export function HeadGrid({ grid, columns = widest(grid), numbered, tile }: HeadG
       style={{ "--columns": columns }}
       onKeyDown={(event) => walkTiles(event, columns)}
     >
-      {numbered && (
-        <div class="atlas-row atlas-columns-named stack muted" aria-hidden="true">
-          <span />
-          {Array.from({ length: columns }, (_, head) => (
-            <span key={head}>{columns > 16 && head % 4 ? "" : head}</span>
-          ))}
-        </div>
-      )}
+      <div class="atlas-row atlas-columns-named stack muted" aria-hidden="true">
+        <span />
+        {Array.from({ length: columns }, (_, head) => (
+          <span key={head}>{columns > 16 && head % 4 ? "" : head}</span>
+        ))}
+      </div>
       {grid.rows.map((row, at) => (
         <div class="atlas-row stack" key={grid.layers[at]}>
           <span class="atlas-layer muted" aria-hidden="true">
