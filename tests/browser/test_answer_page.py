@@ -154,7 +154,13 @@ def test_the_heat_follows_the_word_that_is_chosen_or_pointed_at(opened):
     # A sink is left out, and has a cross.
     assert view.page.evaluate(OPACITIES)[5] == 0
     expect(view.page.locator(".answer-picture path")).to_have_count(1)
+    scale, gradient = (
+        view.page.locator(".answer-scale i"),
+        "i => getComputedStyle(i).backgroundImage",
+    )
+    assert "50%" not in scale.evaluate(gradient)  # from 0 on it has a colour
     view.page.locator("[data-relative]").check()
+    assert "50%" in scale.evaluate(gradient)
     assert strongest() == 6
     expect(view.page.locator(".answer-scale")).to_contain_text("less the mean over words")
 
