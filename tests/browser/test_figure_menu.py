@@ -87,7 +87,7 @@ def test_what_cannot_be_drawn_is_said(served, record):
             lambda route: route.continue_(url=route.request.url.replace("layer", "lair")),
         )
         view.page.locator('[data-figure="pdf"]').click()
-        view.page.get_by_text("figure has no option 'lair' that a page could send").wait_for()
+        view.page.get_by_text("A figure of a page has no option 'lair'").wait_for()
         view.errors.clear()  # the browser notes the answer 400
 
 

@@ -226,7 +226,7 @@ def test_evidence_of_a_second_stack(rng):
     assert (
         hs.view(record, evidence=first, include_layers=[1]).header["evidence"]["stack"] == "encoder"
     )
-    with pytest.raises(PageError, match="evidence is of stack 'encoder', and include_layers="):
+    with pytest.raises(PageError, match="evidence is of stack 'encoder', which include_layers="):
         hs.view(record, evidence=first, include_layers=[2])
 
 

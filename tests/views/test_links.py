@@ -112,7 +112,7 @@ def test_links_are_in_the_stack_that_has_the_text(rng):
     assert links_of(record, [(1, 2, "x")], stack="encoder")["stack"] == "encoder"
     assert links_of(record, [(1, 2, "x")], stack="decoder")["stack"] == "decoder"
     only = Record(stacks={"cross": record["cross"]}, model=ModelFacts())
-    with pytest.raises(PageError, match="no stack whose queries and keys are the same"):
+    with pytest.raises(PageError, match="no stack has queries and keys of one"):
         hs.view(only, links=TREE)
 
 
@@ -125,11 +125,11 @@ def test_links_are_in_the_stack_that_has_the_text(rng):
         ([(1, 2)], "links= holds (1, 2); expected"),
         ([(1, 2, 3)], "links= holds (1, 2, 3); expected"),
         ([7], "links= holds 7; expected"),
-        ([(1, 6, "x")], "its tokens are whole numbers from 0 to 5"),
-        ([(-1, 2, "x")], "its tokens are whole numbers from 0 to 5"),
-        ([(1, [], "x")], "its tokens are whole numbers from 0 to 5"),
-        ([("1", 2, "x")], "its tokens are whole numbers from 0 to 5"),
-        ([(2, [2], "x")], "links= links the tokens [2] to themselves"),
+        ([(1, 6, "x")], "tokens are numbers from 0 to 5"),
+        ([(-1, 2, "x")], "tokens are numbers from 0 to 5"),
+        ([(1, [], "x")], "tokens are numbers from 0 to 5"),
+        ([("1", 2, "x")], "tokens are numbers from 0 to 5"),
+        ([(2, [2], "x")], "links= links tokens [2] to themselves"),
         ([([2, 3], 1, "x"), (3, 4, "y")], "links= has token 3 in [2, 3] and in [3]"),
     ],
 )

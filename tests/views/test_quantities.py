@@ -127,7 +127,7 @@ def test_maps_of_a_damaged_file_give_no_page():
     record = random_record()
     broken = np.full((QUERIES, KEYS), np.nan)
     object.__setattr__(record["cross"].layers[1], "contributions", SimpleNamespace(alti=broken))
-    with pytest.raises(PageError, match="alti/cross/1 holds what is not a finite number"):
+    with pytest.raises(PageError, match="alti/cross/1 has numbers that are not finite"):
         hs.view(record)
 
 
@@ -200,7 +200,7 @@ WRONG = {
     ),
     "heads in some": (
         {"effect": [np.zeros((QUERIES, KEYS)), np.zeros((HEADS, QUERIES, KEYS))]},
-        "all layers with",
+        "all layers have heads, or none has",
     ),
 }
 

@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from headscope.comparison import Comparison, Effect
-from headscope.errors import PageError
+from headscope.errors import PageError, check_option_names
 from headscope.patterns import Heads
 from headscope.record import Record, Stack
 from headscope.views.figure_options import FigureOptions
@@ -30,14 +30,10 @@ def check_options(options: Any) -> None:
         PageError: naming the option, what was given and what there is.
     """
     for name in options:
-        if name in PageOptions.__annotations__:
-            continue
-        if name in FigureOptions.__annotations__:
+        if name in FigureOptions.__annotations__ and name not in PageOptions.__annotations__:
             drawn = f"hs.figure(record, {name}={options[name]!r})"
             raise PageError(f"A page has no {name}; figures have it: {drawn}")
-        raise PageError(
-            f"view has no option {name!r}; there are {', '.join(PageOptions.__annotations__)}"
-        )
+    check_option_names("view", options, PageOptions.__annotations__, PageError)
     for name, option in {**declared(StartOptions), **PLAIN}.items():
         value = options.get(name)
         if value is not None and (name != "view" or value not in tuple(MOVED_VIEWS)):
@@ -60,24 +56,16 @@ def _check_zoom(zoom: Any) -> None:
         for number in numbers
     )
     if len(numbers) != 3 or not valid or not numbers[2]:
-        raise PageError(
-            f"zoom must be the first query, the first key and how many keys are seen, not {zoom!r}"
-        )
+        raise PageError(f"zoom must be the first query, the first key and a count, not {zoom!r}")
 
 
 def check_head(options: Any) -> None:
     """Raise where one head and several were given, or one that is not a number."""
-    if "head" not in options:
-        return
-    if "heads" in options:
-        raise PageError(
-            f"head={options['head']!r} and heads={options['heads']!r} were both given; give one "
-            "of them"
-        )
-    if not isinstance(options["head"], Integral):
-        raise PageError(
-            f"head={options['head']!r}: head is one number; give several as heads=[0, 3]"
-        )
+    head = options.get("head", 0)
+    if "head" in options and "heads" in options:
+        raise PageError(f"head={head!r} and heads={options['heads']!r}: give one of them")
+    if not isinstance(head, Integral):
+        raise PageError(f"head={head!r}: head is one number; give several as heads=[0, 3]")
 
 
 def held_layers(record: Record, wanted: Any) -> dict[str, list[int]]:

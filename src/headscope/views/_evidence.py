@@ -124,9 +124,7 @@ def _stack(evidence: Heads, record: Record, stacks: Sequence[PageStack]) -> Page
     for stack in stacks:
         if stack["name"] == name:
             return stack
-    raise PageError(
-        f"The evidence is of stack {name!r}, and include_layers= leaves it out of the page"
-    )
+    raise PageError(f"The evidence is of stack {name!r}, which include_layers= leaves out")
 
 
 def _ends(cells: Sequence[tuple[int, int]]) -> str:

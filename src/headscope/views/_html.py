@@ -98,9 +98,7 @@ def bundle(name: str = "page.js") -> str:
     """
     script = files("headscope.views") / "static" / name
     if not script.is_file():
-        raise PageError(
-            "The viewer bundle is missing from this checkout: run `make bundle` (needs Node.js)"
-        )
+        raise PageError("The viewer bundle is missing: run `make bundle` (needs Node.js)")
     return script.read_text(encoding="utf-8")
 
 

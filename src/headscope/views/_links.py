@@ -45,10 +45,7 @@ def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: s
     # Sorting is stable: the first stack comes to the front, the others keep their order.
     same.sort(key=lambda stack: stack["name"] != first)
     if not same:
-        raise PageError(
-            "links= are within one text, and this record has no stack whose queries and keys are "
-            "the same"
-        )
+        raise PageError("links= are within one text; no stack has queries and keys of one")
     if isinstance(links, Sentence):
         return _of_sentence(links, record, same)
     words, arcs = _of_list(_parsed(links, len(same[0]["query"]["labels"])), same[0])
@@ -94,9 +91,7 @@ def _parsed(links: Any, count: int) -> list[tuple[Group, Group, str]]:
             raise PageError(f"links= holds {link!r:.60}; expected {WANTED}")
         dependent, head = (_group(part, link, count) for part in link[:2])
         if dependent == head:
-            raise PageError(
-                f"links= links the tokens {list(head)} to themselves; a head is another word"
-            )
+            raise PageError(f"links= links tokens {list(head)} to themselves; name another word")
         parsed.append((dependent, head, link[2]))
     return parsed
 
@@ -106,9 +101,7 @@ def _group(given: Any, link: Any, count: int) -> Group:
     positions = list(positions) if isinstance(positions, Sequence) else []
     known = [isinstance(each, Integral) and 0 <= int(each) < count for each in positions]
     if not known or not all(known):
-        raise PageError(
-            f"links= holds {link!r:.60}; its tokens are whole numbers from 0 to {count - 1}"
-        )
+        raise PageError(f"links= holds {link!r:.60}; tokens are numbers from 0 to {count - 1}")
     return tuple(sorted({int(each) for each in positions}))
 
 

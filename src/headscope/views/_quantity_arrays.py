@@ -89,9 +89,7 @@ def given_quantities(
             raise PageError(f"quantities={{{name!r}: {str(arrays)[:40]}}}: {LISTED}") from None
         # A page shows a quantity either per head or for all heads together, in all its layers.
         if len({array.ndim for layers in kept.values() for array in layers.values()}) > 1:
-            raise PageError(
-                f"quantities={{{name!r}: ...}}: give all layers with heads, or all without"
-            )
+            raise PageError(f"quantities={{{name!r}: ...}}: all layers have heads, or none has")
         for stack, layers in kept.items():
             given[stack][name] = layers
     return given
@@ -246,10 +244,7 @@ def stored_quantities(
     stored = {}
     for name, array in quantities_of(layer, given, only).items():
         if not np.isfinite(array).all():
-            raise PageError(
-                f"{name}/{prefix} holds what is not a finite number; the record is damaged, "
-                "capture it again"
-            )
+            raise PageError(f"{name}/{prefix} has numbers that are not finite; capture it again")
         stored[name] = StoredQuantity(of_heads(array, heads), both=is_signed(name))
     return stored
 

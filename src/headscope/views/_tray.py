@@ -49,9 +49,7 @@ def parse_entries(given: Any) -> list[dict[str, Any]]:
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence):
         raise PageError(f"tray must be a list of pictures, not {given!r}; {FORM}")
     if len(given) > MOST_IN_TRAY:
-        raise PageError(
-            f"tray has {len(given)} pictures, and a row holds {MOST_IN_TRAY}; leave some out"
-        )
+        raise PageError(f"tray has {len(given)} pictures, and a row holds {MOST_IN_TRAY}")
     return [_from_line(one) if isinstance(one, str) else _from_mapping(one) for one in given]
 
 
@@ -141,9 +139,7 @@ def _value(name: str, text: str, line: str) -> Any:
 def _from_mapping(given: Any) -> dict[str, Any]:
     known = ("layer", "head", "heads", *USUAL)
     if not isinstance(given, Mapping) or "layer" not in given:
-        raise PageError(
-            f"tray has {given!r}, which names no layer; {FORM}, or give a dict with layer and head"
-        )
+        raise PageError(f"tray has {given!r}, which names no layer; {FORM}, or give a dict")
     check_option_names("A picture of the tray", given, known, PageError)
     entry = {name: value for name, value in given.items() if value is not None and name != "head"}
     if given.get("head") is not None:
@@ -211,18 +207,12 @@ def records_beside(given: Any) -> dict[str, Record]:
     """
     records = listed_records(given)
     if len(records) > len(LETTERS):
-        raise PageError(
-            f"beside has {len(given)} records, and a tray has {len(LETTERS) + 1} pictures; leave "
-            "some out"
-        )
+        raise PageError(f"beside has {len(given)} records; a tray takes up to {len(LETTERS)}")
     # Not strict: there are usually fewer records than letters.
     named = dict(given if isinstance(given, Mapping) else zip(LETTERS, records, strict=False))
     for name in named:
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise PageError(
-                f"beside has a record called {name!r}; a name has up to 20 letters, digits, dots, "
-                "dashes and _"
-            )
+            raise PageError(f"beside={{{name!r}: ...}}: a name has up to 20 of a-z, 0-9, ., -, _")
     return named
 
 

@@ -11,7 +11,7 @@ from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from headscope.errors import FigureError, PageError
+from headscope.errors import FigureError, PageError, check_option_names
 from headscope.record import Record
 from headscope.views._differences import other_pictures
 from headscope.views._html import page_html
@@ -267,11 +267,7 @@ def _check_sent(options: Any) -> None:
     if not isinstance(options, Mapping):
         raise FigureError(f"Options of a figure are a JSON object, not {options!r}")
     known = {key: of for key, of in declared(WrittenFigureOptions).items() if key not in NOT_SENT}
+    check_option_names("A figure of a page", options, known, FigureError)
     for name, value in options.items():
-        if name not in known:
-            raise FigureError(
-                f"figure has no option {name!r} that a page could send; there are "
-                f"{', '.join(known)}"
-            )
         if value is not None:
             known[name].check(value, FigureError)

@@ -45,5 +45,5 @@ def test_what_does_not_fit_is_one_clear_error():
         hs.figure(RECORD, view="matrix", ax=flat)
     with pytest.raises(FigureError, match="ax must be matplotlib Axes, such as plt.subplots.."):
         hs.figure(RECORD, ax=[flat])
-    with pytest.raises(FigureError, match="width= is that of the axes"):
+    with pytest.raises(FigureError, match="the width is that of the axes"):
         hs.figure(RECORD, ax=flat, width=80)

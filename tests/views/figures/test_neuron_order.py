@@ -75,5 +75,5 @@ def test_columns_stand_in_that_order(turned, see):
 
 
 def test_pairs_where_nothing_is_turned_are_refused(rng, grouped):
-    with pytest.raises(FigureError, match="neurons='pairs': positions do not turn .* layer 2"):
+    with pytest.raises(FigureError, match="neurons='pairs': layer 2 is not rotary"):
         hs.figure(grouped, view="neuron", layer=2, query=1, neurons="pairs")

@@ -134,7 +134,7 @@ def test_what_there_is_not_is_refused(found, neurons):
         found.figure(size=3)
     with pytest.raises(RecordError, match="distances of heads were not added up"):
         hs.heads(planted(2)).figure(mds=True)
-    with pytest.raises(FigureError, match="0 heads were asked for"):
+    with pytest.raises(FigureError, match="at= has 0 heads"):
         neurons.figure(at=[])
     with pytest.raises(RecordError, match="was not looked into"):
         neurons.figure(at=[(1, 1)])

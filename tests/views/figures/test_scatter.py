@@ -110,7 +110,7 @@ def test_what_cannot_be_drawn_is_said(options, message, records, found):
 
 def test_evidence_of_another_model_is_refused(records):
     larger = hs.heads([record(1, layers=4)])
-    with pytest.raises(FigureError, match=r"The evidence has a head 2-0, and the record has none"):
+    with pytest.raises(FigureError, match=r"The evidence has a head 2-0, which the record has not"):
         hs.figure(records[0], view="scatter", evidence=larger)
 
 

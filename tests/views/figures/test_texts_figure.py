@@ -73,11 +73,11 @@ def test_all_texts_have_one_scale(rng):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"labels": ["a"]}, "labels has 1 and there are 3 texts"),
+        ({"labels": ["a"]}, "labels has 1 entries for 3 texts"),
         ({"predictions": "abc"}, "predictions is a str"),
         ({"beside": "other.safetensors"}, "beside is a str; give records"),
         ({"beside": [1]}, "beside has a int; give records"),
-        ({"beside": [random_record()] * 60}, "up to 60 texts, and 61 were given"),
+        ({"beside": [random_record()] * 60}, "up to 60 texts, got 61"),
         ({"tray": ["0-1"]}, "View 'texts' has no option 'tray'"),
     ],
 )

@@ -128,7 +128,7 @@ def test_layers_and_heads_are_one_number_several_or_true_for_all(record):
     assert recipe(mean_layers=False)["mean_layers"] == []
     assert recipe(heads=1)["heads"] == [1]
     assert hs.figure(record, view="model", layers=1).recipe["layers"] == [1]
-    with pytest.raises(FigureError, match=r"mean_layers=\['0-1'\]: give numbers of layers"):
+    with pytest.raises(FigureError, match=r"mean_layers=\['0-1'\]: give numbers, such as"):
         recipe(mean_layers="0-1")
     with pytest.raises(FigureError, match=r"heads=\['0-1'\]: layer 0 has heads 0 to 1"):
         recipe(heads="0-1")

@@ -245,9 +245,7 @@ class Figure:
         """
         kind = Path(path).suffix.lower().removeprefix(".")
         if kind not in FORMATS:
-            raise FigureError(
-                f"A figure can be saved as .svg, .pdf or .png, and the path is {path}"
-            )
+            raise FigureError(f"Expected a path that ends in .svg, .pdf or .png, got {path}")
         data = self.to_bytes(kind, dpi=dpi)
         with written_whole(path) as temporary:
             temporary.write_bytes(data)
@@ -297,17 +295,13 @@ def figure(record: Any, *, ax: Any = None, **options: Unpack[FigureOptions]) -> 
     given = _plan.plain_options(options)
     if ax is not None:
         if "width" in given:
-            raise FigureError(
-                "width= is that of the axes where ax= is given; leave one of them out"
-            )
+            raise FigureError("With ax= the width is that of the axes; leave width= out")
         given["width"] = size_of(ax)[0]
     with our_settings(", ".join(map(repr, record.stacks.values()))):
         view = _plan.check_names(given)
         if view == "compare":
             if ax is not None:
-                raise FigureError(
-                    "A tray is a figure of its own and fits into no axes; leave ax= out"
-                )
+                raise FigureError("A tray fits into no axes; leave ax= out")
             sheet, plan = draw_tray(record, given, draw_view)
         else:
             plan = _plan.parse_options(record, given)
@@ -331,9 +325,7 @@ def _of_result(result: Any, ax: Any, options: Mapping[str, Any]) -> Figure:
             "figure(headscope.capture(model, tokenizer, text))"
         )
     if ax is not None:
-        raise FigureError(
-            f"The figure of a {kind} is one of its own and fits into no axes; leave ax= out"
-        )
+        raise FigureError(f"The figure of a {kind} fits into no axes; leave ax= out")
     return draw(result, **options)
 
 

@@ -119,9 +119,7 @@ def alignment_figure(study: Any) -> Spec:
         >>> alignment_study(model, tokenizer, pairs).figure().save("alignment.pdf")
     """
     if not study.sentences:
-        raise FigureError(
-            "No sentence was counted, so there is nothing to draw; update the study with one first"
-        )
+        raise FigureError("No sentence was counted; update the study with one first")
     baseline, refused = study.baseline, ", ".join(map(str, study.refused))
 
     def draw(sheet: Sheet) -> None:
@@ -260,10 +258,7 @@ def mechanism_figure(
     """
     cells = list(mechanism.cells if at is None else at)
     if not 0 < len(cells) <= MOST_MECHANISMS:
-        raise FigureError(
-            f"{len(cells)} heads were asked for; the figure has room for 1 to {MOST_MECHANISMS}, "
-            "give at=[(2, 0)]"
-        )
+        raise FigureError(f"at= has {len(cells)} heads; there is room for 1 to {MOST_MECHANISMS}")
     members = [member for layer, _ in cells for member in mechanism.units[layer].members]
     what = "neurons" if all(len(member) == 1 for member in members) else "units"
     pattern = mechanism.pattern

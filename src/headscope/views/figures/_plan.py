@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from headscope.errors import FigureError
+from headscope.errors import FigureError, check_option_names
 from headscope.patterns import KINDS, Heads, head_numbers, text_facts
 from headscope.record import Generation, Layer, Record, Stack, Tokens
 from headscope.views._checked_options import check_head, check_numbers, listed_numbers
@@ -24,7 +24,6 @@ from headscope.views.view_table import VIEWS, FigureView
 
 WIDTH, WIDTHS = 85.0, {"texts": 174.0, "compare": 174.0}
 """Millimetres: one column of most journals, or two."""
-KNOWN = tuple(FigureOptions.__annotations__)
 NEEDS = (
     ("shows one", "give its position with {name}= (--{name}), from 0"),
     ("shows a", 'give tray=["2-0", "7-3"] (--tray 2-0 7-3)'),
@@ -214,7 +213,7 @@ def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The given options: without those that are None, and with NumPy's numbers as Python's."""
     given = {}
     for name, value in options.items():
-        if value is not None or name not in KNOWN:
+        if value is not None or name not in FigureOptions.__annotations__:
             given[name] = value.tolist() if hasattr(value, "tolist") else value
     return given
 
@@ -280,9 +279,7 @@ def _chosen(
     if means and not {*means} - {number} and len(known) > 1:
         raise FigureError(f"mean_layers={means} names no layer beside layer {number}; leave it out")
     if options.get("mean_heads") and len(heads) == 1 and {"head", "heads"} & set(options):
-        raise FigureError(
-            f"mean_heads=True takes the mean of several heads, not of head {heads[0]}"
-        )
+        raise FigureError(f"mean_heads=True is the mean of several heads, not of head {heads[0]}")
     grid = sorted(set(_layers("layers", options.get("layers", True), known)))
     if not grid:
         raise FigureError("layers=[]: choose at least one layer, or leave layers= out for all")
@@ -302,10 +299,7 @@ def check_values(options: Mapping[str, Any]) -> None:
             option.check(options[name], FigureError)
     font = options.get("font")
     if font is not None and installed(font) is None:
-        raise FigureError(
-            f"font={font!r}: matplotlib finds no such font on this machine; install it or choose "
-            "another"
-        )
+        raise FigureError(f"font={font!r}: matplotlib finds no such font here; install it")
 
 
 def check_names(options: Mapping[str, Any]) -> FigureView:
@@ -319,11 +313,8 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
     # Each picture of a row has a stack and a layer of its own.
     everywhere = [name for name in EVERY if view != "compare" or name not in ("stack", "layer")]
     known = (*everywhere, *VIEWS[view].figure)
-    for name in options:
-        if name not in KNOWN:
-            raise FigureError(f"figure has no option {name!r}; there are {', '.join(KNOWN)}")
-        if name not in known:
-            raise FigureError(f"View {view!r} has no option {name!r}; it has {', '.join(known)}")
+    check_option_names("figure", options, FigureOptions.__annotations__, FigureError)
+    check_option_names(f"View {view!r}", options, known, FigureError)
     for name in VIEWS[view].needs:
         if name not in options:
             shows, give = NEEDS[name == "tray"]
@@ -334,10 +325,7 @@ def check_names(options: Mapping[str, Any]) -> FigureView:
 
 def _check_pairs(layer: Layer, neurons: Any) -> None:
     if neurons == "pairs" and layer.rotary is None:
-        raise FigureError(
-            f"neurons='pairs': positions do not turn the queries and keys of layer {layer.layer}; "
-            "choose 'ranked'"
-        )
+        raise FigureError(f"neurons='pairs': layer {layer.layer} is not rotary; choose 'ranked'")
 
 
 def _check_evidence(view: str, stack: Stack, evidence: Any) -> None:
@@ -350,10 +338,7 @@ def _check_evidence(view: str, stack: Stack, evidence: Any) -> None:
             "evidence=hs.heads(records) (--evidence, --evidence-of)"
         )
     for layer, head in sorted({*evidence.cells} - {*stack.held_heads}):
-        raise FigureError(
-            f"The evidence has a head {layer}-{head}, and the record has none; give that of this "
-            "model"
-        )
+        raise FigureError(f"The evidence has a head {layer}-{head}, which the record has not")
 
 
 def _heads(layer: Layer, view: str, options: Mapping[str, Any]) -> tuple[int, ...]:
@@ -381,9 +366,7 @@ def _layers(name: str, given: Any, known: Sequence[int]) -> list[int]:
     """Numbers of layers, as they were given."""
     numbers = listed_numbers(given, known)
     if not all(isinstance(number, int | np.integer) for number in numbers):
-        raise FigureError(
-            f"{name}={numbers}: give numbers of layers, such as {name}=[0, 1], or True for all"
-        )
+        raise FigureError(f"{name}={numbers}: give numbers, such as {name}=[0, 1], or True")
     return numbers
 
 
@@ -403,9 +386,8 @@ def _position(name: str, wanted: Any, tokens: Tokens, shown: _numbers.DrawnQuant
     is_number = isinstance(wanted, int | np.integer) and not isinstance(wanted, bool)
     if not is_number or not 0 <= wanted < len(tokens):
         which = "any token of the word" if shown.units else "a token"
-        raise FigureError(
-            f"{name}={wanted!r}: give the position of {which}, 0 to {len(tokens) - 1}"
-        )
+        most = len(tokens) - 1
+        raise FigureError(f"{name}={wanted!r}: give the position of {which}, 0 to {most}")
     return shown.position(side, int(wanted))
 
 
@@ -417,8 +399,7 @@ def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.nda
     if wanted != "all":
         if {*stack.query.segments} != {0, 1} or {*stack.key.segments} != {0, 1}:
             raise FigureError(
-                f"filter={wanted!r}: stack {stack.name!r} is not of a pair of texts; leave "
-                "filter= out"
+                f"filter={wanted!r}: {stack.name!r} is not of a pair of texts; drop it"
             )
         from_ &= np.array(stack.query.segments) == "ab".index(wanted[0])
         to &= np.array(stack.key.segments) == "ab".index(wanted[1])
@@ -428,7 +409,5 @@ def _parts(stack: Stack, options: Mapping[str, Any]) -> tuple[np.ndarray, np.nda
         to &= ~np.array(stack.key.special, bool)
         hiding.append("without special tokens")
     if not from_.any() or not to.any():
-        raise FigureError(
-            "All tokens are special ones, and hide_special=True hides these; drop hide_special="
-        )
+        raise FigureError("All tokens are special ones; drop hide_special=")
     return from_, to, hiding

@@ -184,9 +184,7 @@ def norms_figure(study: Any) -> Spec:
         >>> norm_study(records).figure().save("norms.pdf")
     """
     if not study.texts:
-        raise FigureError(
-            "No text was counted, so there is nothing to draw; update the study with one first"
-        )
+        raise FigureError("No text was counted; update the study with one first")
 
     def draw(sheet: Sheet) -> None:
         hues = sheet.style.hues([colours for _, colours in CLASSES.values()])

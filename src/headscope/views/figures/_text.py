@@ -72,10 +72,7 @@ def draw_text(sheet: Sheet, plan: FigurePlan) -> list[str]:
     side = "key" if plan.query is None else "query"
     records = listed_records(plan.options.get("beside"))
     if len(records) >= MOST:
-        raise FigureError(
-            f"View 'texts' shows up to {MOST} texts, and {len(records) + 1} were given; leave some "
-            "out"
-        )
+        raise FigureError(f"View 'texts' shows up to {MOST} texts, got {len(records) + 1}")
     plans = [plan, *(parse_options(of, plan.options) for of in records)]
     heats = [*map(_heat_of, plans)]
     # One scale for the words of all texts, so that equal colours are equal numbers.
@@ -125,10 +122,7 @@ def _columns(sheet: Sheet, plan: FigurePlan, texts: int) -> dict[str, tuple[floa
                 f"{name} is a {type(given).__name__}; give one for each text, as a list"
             )
         if len(given) != texts:
-            raise FigureError(
-                f"{name} has {len(given)} and there are {texts} texts; give one for each, in their "
-                "order"
-            )
+            raise FigureError(f"{name} has {len(given)} entries for {texts} texts; give as many")
         if name not in plan.options:
             continue
         words = [" ".join(str(cell).split()) for cell in given]
