@@ -143,7 +143,7 @@ def record_routes(find: FindAnswers, prefix: str = "") -> list[Route]:
     ]
 
 
-OF_RECORD = {"output": None, "changes": [], "address": "", "python": "", "timings": {}}
+OF_RECORD: Any = {"output": None, "changes": [], "address": "", "python": "", "timings": {}}
 """Fields of an opening that are empty for a record that no live model has just made."""
 
 
