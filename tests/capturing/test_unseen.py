@@ -272,6 +272,19 @@ def test_deformable_attention_is_named_and_no_other_sampling():
     assert record_of(model).unseen == ""
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_heads_mixed_by_a_matrix_given_by_name(by_name):
+    """As Inkling convolves its states; what is of no name is taken in its order."""
+    mix = torch.tensor([[1.0, 0.5], [0.0, 1.0]])[..., None, None]
+    given, named = ((), {"weight": mix}) if by_name else ((mix,), {})
+    model = model_of("softmax")
+    model.blocks[0].mixer = Own(
+        lambda q, k, v: functional.conv2d(q @ k.mT, *given, **named).softmax(-1) @ v
+    )
+    record = record_of(model)
+    assert (len(record["self"]), record.unseen) == (1, "")
+
+
 def test_a_log_of_states_is_no_attention():
     class Logging(Mamba):
         def forward(self, states):

@@ -186,7 +186,7 @@ class ScoreTraces:
         if not traced:
             return
         first, name = traced[0], getattr(func, "__name__", "")
-        if ENDS.fullmatch(name) and self._ends(name, args, result, first):
+        if ENDS.fullmatch(name) and self._ends(name, (*args, options.get("weight")), result, first):
             return
         is_turned = _is_turned(first, result)
         trace = self._known[id(first)].trace
