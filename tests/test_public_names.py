@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from contextlib import suppress
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import get_args, get_overloads, get_type_hints
 
@@ -110,14 +110,17 @@ def test_every_address_that_is_named_exists(pattern):
 
 @cache
 def _exists(names):
-    """Whether it is a public name of the root or a module, and what is below that is there."""
-    place = headscope
-    for number, name in enumerate(names):
-        if place is not headscope or name in headscope.__all__:
-            place = getattr(place, name, None) or _module(names[: number + 1])
-        else:
-            place = _module(names[: number + 1])
-    return place is not None
+    """Whether the first is a public name of the root, or all but the last are a module, and the
+    others are there.
+    """
+    first = getattr(headscope, names[0]) if names[0] in headscope.__all__ else None
+    places = [(first, names[1:])]
+    for number in range(1, len(names) + 1):
+        places.append((_module(names[:number]), names[number:]))
+    return any(
+        reduce(lambda place, name: getattr(place, name, None), rest, place) is not None
+        for place, rest in places
+    )
 
 
 def _module(names):
