@@ -78,7 +78,8 @@ def changed_selection(
         changes["heads"] = [changes.pop("head")]
     fixed = set(changes) - set(PageSelection.__annotations__)
     if fixed:
-        raise PageError(f"{', '.join(sorted(fixed))} cannot change while a view is shown")
+        given = ", ".join(sorted(fixed))
+        raise PageError(f"{given} cannot change while a view is shown; make another view")
     # Tokens, heads and layers are chosen by number, which means something else in another record.
     before = now.get("shown_record", "")
     record = changes.get("shown_record", before) or ""

@@ -212,7 +212,9 @@ def records_beside(given: Any) -> dict[str, Record]:
     named = dict(given if isinstance(given, Mapping) else zip(LETTERS, records, strict=False))
     for name in named:
         if not isinstance(name, str) or not NAME.fullmatch(name):
-            raise PageError(f"beside={{{name!r}: ...}}: a name has up to 20 of a-z, 0-9, ., -, _")
+            raise PageError(
+                f"beside={{{name!r}: ...}}: a name has up to 20 letters, digits, dots, dashes and _"
+            )
     return named
 
 
