@@ -4,6 +4,7 @@ The last bits of a float depend on the machine, on what is computed together wit
 place in memory.
 """
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -11,10 +12,13 @@ import numpy as np
 
 NUMBERS = Path(__file__).parent / "studies" / "numbers"
 DIGITS = {"rtol": 1e-5, "atol": 1e-6}
+HALF = {"rtol": 1e-3, "atol": 1e-6}
 
 
 def assert_close(ours, theirs, **digits):
-    """Fails where arrays or tensors, or dicts and sequences of them, are not equal."""
+    """Fails where arrays or tensors, or data classes, dicts or sequences of them, differ."""
+    if dataclasses.is_dataclass(theirs):
+        ours, theirs = dataclasses.asdict(ours), dataclasses.asdict(theirs)
     if isinstance(theirs, dict):
         assert ours.keys() == theirs.keys()
         ours, theirs = [ours[name] for name in theirs], list(theirs.values())
@@ -26,7 +30,8 @@ def assert_close(ours, theirs, **digits):
     ours, theirs = _array(ours), _array(theirs)
     assert ours.shape == theirs.shape
     if theirs.dtype.kind == "f":
-        np.testing.assert_allclose(ours, theirs, **(DIGITS | digits))
+        least = HALF if theirs.dtype == np.float16 else DIGITS
+        np.testing.assert_allclose(ours, theirs, **(least | digits))
     else:
         np.testing.assert_array_equal(ours, theirs)
 

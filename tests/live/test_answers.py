@@ -164,7 +164,7 @@ def test_documents_are_cut_and_one_that_is_left_out_changes_the_answer():
     end = serving.lines("/answer", {"input": {"messages": turns}, "tokens": 8})[1][-1]
     wanted = hs.answer(model, tokenizer, turns)
     assert end["text"] == wanted.text
-    assert end["picture"]["needed"] == [0]
+    assert end["picture"]["needed"][0] == [0]
     assert end["picture"]["shares"] == wanted.view().picture["shares"]
     other = serving.lines("/answer", {"input": {"messages": turns[1:]}, "tokens": 8})[1][-1]
     assert other["text"] != end["text"]
