@@ -1,5 +1,6 @@
 """Why a model said a word: exact sums, measured cuts, graphs and refusals."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from tokenizers.pre_tokenizers import WhitespaceSplit
 import headscope as hs
 from headscope.answering import DEMO
 from headscope.capturing import load_model
-from headscope.errors import CaptureError, TextError
+from headscope.errors import CaptureError, FigureError, TextError
 from headscope.why import Why
 
 from ..close import assert_close
@@ -331,6 +332,42 @@ def test_what_is_refused_has_no_line():
     assert (picture["links"], picture["chosen"]) == ([], -1)
     assert refused.refusal in picture["says"][1]
     assert "measured change of the lead" in picture["tables"]
+    with pytest.raises(FigureError, match=re.escape(refused.refusal)):
+        refused.figure()
+
+
+def said(figure):
+    return [text.get_text() for text in figure.matplotlib.axes[0].texts]
+
+
+@pytest.mark.parametrize("width", [85, 180])
+def test_the_figure_has_the_measured_numbers(planted, width, tmp_path):
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    result = hs.why(planted, None, [1, 3, 5, 2, 6, 3])
+    told, numbers = said(result.figure(width=width)), []
+    for at in result.lines():
+        share = f"{result.numbers[at, 3] / result.lead:+.0%}".replace("-", "−").replace("%", " %")
+        numbers.append(f"{result.name_of(at)} {share}")
+    assert len(numbers) == 2
+    assert {*numbers, "words", "layer 0", "layer 1", "none of these"} <= {*told}
+    assert "none of these" not in said(result.figure(width=width, colour=False))
+    assert result.plot(tmp_path / "why.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_columns_of_the_figure_are_parts_of_a_long_text():
+    pytest.importorskip("matplotlib", reason="needs the extra figures")
+    third = "Copper opens the tower. Nobody at the mill remembers the code."
+    result = hs.why(DEMO, text={**ASKED, "documents": [*DOCUMENTS, third]})
+    assert len(result.tokens) > 60
+    part = next(part for part in result.parts if part.name == "document 1")
+    share = f"{result.words[list(part.tokens)].sum() / result.lead:+.0%}".replace("%", " %")
+    left_out = "columns that no line touches are left out"
+    wide, narrow = said(result.figure(width=180)), said(result.figure(width=85))
+    assert f"document 1 {share}" in wide
+    assert f"document 1 {share}" in narrow
+    assert any(name.startswith("document 3") for name in wide)
+    assert not any(name.startswith("document 3") for name in narrow)
+    assert (left_out in wide, left_out in narrow) == (False, True)
 
 
 def test_a_file_is_read_in_a_process_that_asked_nothing(planted, tmp_path):

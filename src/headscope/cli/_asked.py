@@ -408,10 +408,10 @@ class Request:
                     result.view().save(table)
                 else:
                     files.write_table(table, result.columns(), result.to_arrow)
+        if self.save is not None:
+            result.save(self.save)
         if self.plot is not None:
             with status("Drawing"):
                 result.plot(self.plot, **look)
-        if self.save is not None:
-            result.save(self.save)
         for path in filter(None, (table, self.plot, self.save)):
             say(f"Wrote {path.resolve()}")

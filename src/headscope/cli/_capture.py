@@ -245,7 +245,7 @@ def _chosen(at: tuple[str, ...]) -> dict[str, Any]:
     return {"heads": [(layer, head) for layer, own in places for head in own]}
 
 
-@made_from(takes=f"{ONE_TEXT} out save {MODEL}")
+@made_from(takes=f"{ONE_TEXT} {RESULT} {MODEL}")
 def why(
     asked: Request, *, answer: str | None = None, instead: str | None = None, position: int = -1
 ) -> None:

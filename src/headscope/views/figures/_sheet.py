@@ -82,9 +82,9 @@ class Sheet:
         self.notes: list[str] = []
         self._room: float | None = None if onto is None or letter else size_of(onto)[1]
         if onto is None:
-            self.matplotlib: Any = Figure(figsize=(width / INCH, 1), facecolor=style.paper)
-            onto = self.matplotlib.add_axes((0, 0, 1, 1))
-        self.matplotlib, self.page = onto.get_figure(root=True), onto
+            onto = Figure(figsize=(width / INCH, 1), facecolor=style.paper).add_axes((0, 0, 1, 1))
+        self.matplotlib: Any = onto.get_figure(root=True)
+        self.page: Any = onto
         self.page.set_axis_off()
         self.page.set_xlim(-MARGIN, width - MARGIN)
         # Patches would change the limits, and a millimetre would no longer be a millimetre.
