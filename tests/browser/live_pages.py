@@ -79,9 +79,14 @@ def wait_for_width(page, width):
 
     Not by ``wait_for_function``, which needs ``eval`` that the server's policy forbids.
     """
+    wait_for(page, lambda: page.evaluate("document.documentElement.scrollWidth") == width)
+
+
+def wait_for(page, is_so):
+    """Wait until something is so that the page brings about: its messages are heard meanwhile."""
     until = time.monotonic() + SLOW / 1000
-    while page.evaluate("document.documentElement.scrollWidth") != width:
-        assert time.monotonic() < until, f"the page is not {width} wide"
+    while not is_so():
+        assert time.monotonic() < until, f"not within {SLOW / 1000:g} s"
         page.wait_for_timeout(50)
 
 

@@ -2,10 +2,14 @@
 touched.
 """
 
+from functools import partial
+
 import pytest
 
 import headscope as hs
 from headscope.testing import random_weights
+
+from .live_pages import wait_for
 
 SHADOW = "document.querySelector('#headscope').shadowRoot"
 
@@ -45,8 +49,7 @@ def test_each_frame_gets_the_height_of_what_it_shows(record, notebook):
         page.wait_for_function(
             f"document.querySelectorAll('iframe')[{number}].style.height !== '720px'"
         )
-        page.wait_for_timeout(200)
-        assert is_high_enough(page, number), number
+        wait_for(page, partial(is_high_enough, page, number))
     assert len({height(page, number) for number in range(3)}) > 1
 
 
@@ -75,8 +78,7 @@ def test_a_height_follows_what_is_chosen(record, notebook):
     page.wait_for_function("document.querySelector('iframe').style.height !== '720px'")
     frame_of(page, 0).locator('[data-option="text"]').click()
     frame_of(page, 0).locator('[data-headscope][data-view="text"]').wait_for(state="attached")
-    page.wait_for_timeout(200)
-    assert is_high_enough(page, 0)
+    wait_for(page, partial(is_high_enough, page, 0))
 
 
 @pytest.mark.parametrize("light", [True, False])

@@ -6,7 +6,7 @@ pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'head
 
 from playwright.sync_api import expect
 
-from .live_pages import SLOW, live_page, served_model, tab_to, wait_for_address
+from .live_pages import SLOW, live_page, served_model, tab_to, wait_for_address, wait_for_width
 
 TEXT = "The rabbit hopped across the road because it was tired."
 STORY = "Once upon a time there was a little girl named"
@@ -48,8 +48,7 @@ def test_a_silenced_head_moves_the_output_and_undoing_it_takes_it_back(page):
     # The card of the head offers more quantities and its own buttons now, and stays in the window;
     # in a tall one it is narrow.
     page.set_viewport_size({"width": 1280, "height": 1000})
-    page.wait_for_timeout(100)
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    wait_for_width(page, 1280)
     page.set_viewport_size({"width": 1280, "height": 860})
     switch.click()
     expect(page.locator("[data-kl]")).to_have_count(0, timeout=SLOW)

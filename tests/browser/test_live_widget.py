@@ -14,7 +14,7 @@ from headscope.live import live_widget
 from headscope.testing import tiny_model, tiny_tokenizer
 from headscope.views import _html
 
-from .live_pages import SLOW, open_more, wait_until_ready
+from .live_pages import SLOW, open_more, wait_for, wait_until_ready
 
 TEXT = "the cat sat on it."
 HOST = """<!doctype html><meta charset="utf-8"><body data-jp-theme-light="false">
@@ -97,11 +97,10 @@ def test_a_text_is_typed_a_head_silenced_and_python_sees_both(notebook):
     page.locator('[data-tile="1-3"]').click()
     page.locator('[data-do="zero"]').click()
     expect(page.locator("[data-kl]")).to_contain_text("moved", timeout=SLOW)
-    page.wait_for_timeout(200)
+    wait_for(page, lambda: widget.asked.get("changes") and widget.selection.get("layer") == 1)
     assert widget.asked["input"] == {"text": "a dog"}
     assert widget.asked["changes"] == [{"do": "zero", "layer": 1, "heads": [3]}]
     assert widget.record.texts == ("a dog",)
-    assert widget.selection["layer"] == 1
 
 
 def test_python_asks_and_the_page_follows(notebook):
@@ -116,8 +115,9 @@ def test_python_asks_and_the_page_follows(notebook):
     page.locator("[data-token-count]").select_option("10")
     page.locator("[data-write]").click()
     expect(page.locator("[data-written-token]")).to_have_count(10, timeout=SLOW)
-    page.wait_for_timeout(200)
-    assert widget.record.generation is not None
+    # the record of all that was written comes after the last token of it
+    wait_for(page, lambda: widget.record.generation is not None)
+    assert len(widget.record.generation.tokens) == 10
 
 
 def test_keys_of_the_notebook_are_its_own(notebook):
