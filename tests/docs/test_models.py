@@ -7,9 +7,7 @@ import pytest
 from page_blocks import PAGES as PAGES_BY_NAME
 from page_blocks import ROOT, Reader
 
-PAGES = (
-    "answers capturing compare foreign generation interventions large_models measures media"
-).split()
+PAGES = ("answers capturing compare generation interventions large_models measures media").split()
 
 
 @pytest.mark.parametrize("page", PAGES)
