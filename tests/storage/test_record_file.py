@@ -101,18 +101,8 @@ print(hs.load({str(path)!r})["cross"].weights(3, 1).sum())
     assert float(run.stdout) > 0
 
 
-def test_a_file_that_changed_is_noticed_when_it_is_read(tmp_path):
-    path = hs.save(random_record(), tmp_path / "run.safetensors")
-    raw = bytearray(path.read_bytes())
-    raw[-4:] = struct.pack("<f", -3.0)
-    path.write_bytes(raw)
-    record = hs.load(path)
-    with pytest.raises(hs.errors.RecordError, match="negative weight -3"):
-        record["cross"].weights(1, 2)
-
-
 @pytest.mark.parametrize("array", ["queries", "keys", "bias"])
-def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
+def test_queries_and_keys_that_changed_are_noticed_when_read(array, rng, tmp_path):
     path = hs.save(full_record(rng), tmp_path / "run.safetensors")
     raw = path.read_bytes()
     (size,) = struct.unpack("<Q", raw[:8])
@@ -120,7 +110,7 @@ def test_queries_and_keys_that_changed_are_noticed_too(array, rng, tmp_path):
     path.write_bytes(raw[: 8 + size + start] + b"\xff" * (stop - start) + raw[8 + size + stop :])
     layer = hs.load(path)["cross"].layer(3)
     for read in (layer.weights_of, layer.scores_of):
-        with pytest.raises(hs.errors.RecordError, match=f"{array} of layer 3 holds nan"):
+        with pytest.raises(hs.errors.FileError, match=f"is damaged: cross.3.{array} is not what"):
             read(0)
 
 
@@ -154,7 +144,10 @@ DAMAGED = {
     "foreign": (lambda p: save_file({"a": np.zeros(3)}, p), "but not a headscope record"),
     "json": (lambda p: save_file({"a": np.zeros(3)}, p, {"headscope": "{"}), "is damaged"),
     "newer": (document(lambda d: d.update(format=3)), "3, and this headscope reads .* 2; update"),
-    "older": (document(lambda d: d.update(format=1)), "1, .* reads format 2; capture .* again"),
+    "older": (
+        document(lambda d: d.update(format=1)),
+        "1, .* reads format 2; update headscope, or capture .* again",
+    ),
     "other layer": (document(lambda d: d["stacks"][0]["layers"][0].update(layer=9)), "is damaged"),
     "a token less": (document(lambda d: d["stacks"][0]["query"]["pieces"].pop()), "is damaged"),
     "no model": (document(lambda d: d.pop("model")), "is cut or holds no record: KeyError 'model'"),

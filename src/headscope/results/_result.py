@@ -274,10 +274,11 @@ def save(record: Record | Result, path: str | os.PathLike[str]) -> Path | str:
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Any:
     """Read a record or the result of a study, whichever a file holds.
 
-    The arrays of a record stay in the file until they are used, so that one head is read without
-    the rest. If the file is cut or overwritten while the record is open, reading more of it raises
-    an error and never returns other numbers; `save` replaces a file without changing open records.
-    A result is read as a whole, and every array is compared with its checksum.
+    The arrays of a record stay in the file until they are used. The first use of an array compares
+    the whole of it with its checksum; afterwards one head is read without the rest. If the file is
+    cut or overwritten while the record is open, reading more of it raises an error and never
+    returns other numbers; `save` replaces a file without changing open records. A result is read
+    as a whole, and every array is compared with its checksum.
 
     Args:
         path: a file that `save` or the ``save`` of a result wrote; or its address such as

@@ -14,7 +14,6 @@ from ._file_array import FileArray as FileArray
 from ._record_file import ArraysInFile as ArraysInFile
 from ._record_file import CapturedArrays as CapturedArrays
 from ._record_file import NoRecord as NoRecord
-from ._record_file import check_record as check_record
 from ._record_file import load as load
 from ._record_file import record_of as record_of
 from ._record_file import record_parts as record_parts

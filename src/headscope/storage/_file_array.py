@@ -122,16 +122,30 @@ class FileArray(StoredArray):
                 f"{file.size} bytes"
             )
         self._file, self._start = file, start
+        self.expected: tuple[int, str] | None = None
+        """The checksum of what was written, and what to say where it is another; None once they
+        were compared.
+        """
 
     def read(self, *index: Any) -> np.ndarray:
-        """The whole array, or the part at an index for each axis; nothing else is read."""
+        """The whole array, or the part at an index for each axis. The first reading compares the
+        whole with its checksum, later ones read nothing else.
+        """
+        self.check()
         part = self._part(self._start, self.shape, index)
         part.flags.writeable = False
         return part
 
-    def within(self, first: int, shape: tuple[int, ...]) -> FileArray:
-        """An array in this one, of its numbers from one on in the order of C."""
-        return FileArray(self._file, self._start + first * self.dtype.itemsize, shape, self.dtype)
+    def check(self) -> None:
+        """Compare the array with its checksum, once.
+
+        Raises:
+            FileError: where it is not what was written.
+        """
+        expected = self.expected
+        if expected is not None and self.checksum() != expected[0]:
+            raise FileError(expected[1])
+        self.expected = None
 
     def checksum(self) -> int:
         """See `checksum_of`; no more of the array is in memory at once than some MB."""

@@ -203,8 +203,8 @@ def _held(of: Statistics | Contributions | None, names: Iterable[str]) -> dict[s
 
 
 def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
-    """Read a record; arrays stay in the file until they are used, so one head is read without the
-    rest.
+    """Read a record; an array stays in the file until it is used. What is used first of an array
+    is compared with the checksum of the whole of it: afterwards one head is read without the rest.
 
     A file that is cut or overwritten while the record is open gives an error when more of it is
     read, never other numbers; one that `save` writes again leaves open records as they are.
@@ -223,7 +223,9 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     """
     file, record = opened(fetched(path))
     if check:
-        check_record(file, record)
+        file.check()
+        with reading(file.path, "record"):
+            _check_values(record)
     return record
 
 
@@ -234,17 +236,6 @@ def opened(path: Path) -> tuple[RecordFile, Record]:
         if "kind" in file.document:
             raise NoRecord(path, str(file.document["kind"]))
         return file, record_of(file.document, file.arrays)
-
-
-def check_record(file: RecordFile, record: Record) -> None:
-    """Read everything and compare it with the checksums.
-
-    Raises:
-        FileError: naming the first array that is not what was written.
-    """
-    file.check()
-    with reading(file.path, "record"):
-        _check_values(record)
 
 
 def _check_values(record: Record) -> None:

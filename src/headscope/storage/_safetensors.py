@@ -75,7 +75,9 @@ class RecordFile:
                 "perhaps?)"
             )
         self.document: dict[str, Any] = self._document(text)
-        self.checksums: dict[str, int] = self._checksums(text)
+        for name, checksum in self._checksums(text).items():
+            damaged = f"{path} is damaged: {name} is not what was written; {again}"
+            self.arrays[name].expected = checksum, damaged
 
     def check(self) -> None:
         """Read every array, some MB at once, and compare it with its checksum.
@@ -83,11 +85,8 @@ class RecordFile:
         Raises:
             FileError: naming the first array that is not what was written.
         """
-        for name, array in self.arrays.items():
-            if array.checksum() != self.checksums[name]:
-                raise FileError(
-                    f"{self.path} is damaged: {name} is not what was written; {self.again}"
-                )
+        for array in self.arrays.values():
+            array.check()
 
     def _document(self, text: str) -> dict[str, Any]:
         try:
@@ -98,11 +97,9 @@ class RecordFile:
                 f"{self.path} is damaged: its headscope document cannot be read; {self.again}"
             ) from None
         if version != FORMAT:
-            older = isinstance(version, int) and version < FORMAT
-            remedy = self.again if older else "update headscope"
             raise FileError(
                 f"{self.path} has format {version}, and this headscope reads format {FORMAT}; "
-                f"{remedy}"
+                f"update headscope, or {self.again}"
             )
         return document
 
