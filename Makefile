@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE =
 WORKERS = $$($(BIN)/python -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup bundle dist requirements test test-python test-types test-frontend quick check bench pictures playground docs notebooks support contract clean
+.PHONY: help demo setup bundle dist requirements test test-python test-types test-frontend quick check release-check bench pictures playground docs notebooks support contract clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -71,11 +71,23 @@ check: setup ## Lint, format, types, import borders, contract, description of th
 	$(BIN)/python -m hatchling build -t wheel -d build/check
 	$(BIN)/twine check --strict build/check/*
 
-dist: .venv/.test $(BUNDLE) ## Build wheel and source distribution into dist/
+dist: .venv/.dist $(BUNDLE) ## Build wheel and source distribution into dist/
 	rm -rf dist
 	$(BIN)/python -m hatchling build -t wheel -t sdist
 	$(BIN)/twine check --strict dist/*
 	@ls -1 dist/*
+
+# The clone is what a tag would hold; pages are run as written, with the wheel in an environment that has nothing else.
+RELEASE := build/release
+release-check: ## Check, test and build a fresh clone; install its wheel alone, and run the first pages with it
+	rm -rf $(RELEASE)
+	git clone --quiet . $(RELEASE)
+	$(MAKE) -C $(RELEASE) check
+	$(MAKE) -C $(RELEASE) test
+	$(MAKE) -C $(RELEASE) dist
+	$(PYTHON) -m venv $(RELEASE)/build/fresh
+	$(RELEASE)/build/fresh/bin/pip install --quiet "$$(ls $(RELEASE)/dist/*.whl)[all,demo]"
+	cd $(RELEASE) && env -u PYTHONPATH build/fresh/bin/python tools/run_first_pages.py
 
 # Every package with the hashes of the public index, for each system and Python. Versions that constraints.txt does not name
 # stay as they are; remove the files first to take the newest. The packages for tests need Python 3.11.5.
@@ -124,6 +136,10 @@ clean: ## Remove everything that was built or installed
 
 .venv/.test: .venv/.demo
 	$(PIP) install --quiet --constraint constraints.txt --editable ".[test,check]"
+	@touch $@
+
+.venv/.dist: .venv/.created constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt hatchling hatch-fancy-pypi-readme twine
 	@touch $@
 
 .venv/.bench: .venv/.demo

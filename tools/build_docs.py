@@ -178,10 +178,7 @@ def write_tutorials(folder: Path) -> None:
         shutil.copy(notebook, folder / "notebooks")
         source = notebook.with_suffix(".md")
         title, _, text = source.read_text(encoding="utf-8").partition("\n")
-        address = f"https://colab.research.google.com/github/headscope/headscope/blob/main/notebooks/{notebook.name}"
-        offer = (
-            f"[Open in Colab]({address}) · [download the notebook](../notebooks/{notebook.name})"
-        )
+        offer = f"[Download the notebook](../notebooks/{notebook.name})"
         cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         # the first one installs, and is not in the page
         outputs = [cell["outputs"] for cell in cells if cell["cell_type"] == "code"][1:]

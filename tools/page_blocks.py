@@ -31,6 +31,10 @@ MARKED = "<!-- commands in this table are run -->"
 """Before a table whose rows hold one command or call each."""
 CELL = re.compile(r"^\|.*? `((?:headscope|hs\.)[^`]+)` ")
 EXTRAS = re.compile(r"^headscope\[([\w,]+)\]")
+INSTALL = 'pip install "headscope[all,demo] @ file://$PWD/$(ls dist/headscope-*.whl)"'
+"""What the first pages tell a reader to install: the wheel of this checkout. Once there is a
+release it is ``pip install "headscope[all,demo]"``, here, on the pages and in the notebooks.
+"""
 THERE = {
     "make": re.findall(
         r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE

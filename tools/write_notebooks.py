@@ -24,13 +24,12 @@ from IPython.utils.capture import capture_output
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
-from page_blocks import DOCS, ROOT
+from page_blocks import ROOT
 
 FOLDER = ROOT / "notebooks"
 TUTORIALS = tuple(sorted(FOLDER.glob("*.md")))
-REPOSITORY = "headscope/headscope"
-SITE = "https://headscope.github.io/headscope"
-INSTALL = '%pip install --quiet "headscope[all,demo]"'
+INSTALL = '%pip install --quiet "../dist/headscope-0.1.0-py3-none-any.whl[all,demo]"'
+"""The first cell: the wheel that `make dist` builds; once released, ``headscope[all,demo]``."""
 MOST_HTML = 60_000
 """Bytes of HTML that are kept of an output."""
 WIDTH, DPI = 740, 110
@@ -46,38 +45,30 @@ def cells_of(page: Path) -> list[Any]:
     """The cells of one tutorial, code that is not yet run."""
     text = page.read_text(encoding="utf-8")
     title, _, rest = text.partition("\n")
-    badge = (
-        "[![Open in "
-        f"Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/{REPOSITORY}/blob/main/notebooks/{page.stem}.ipynb)"
-    )
-    setup = (
-        f"Until the first release is published, [build the wheel]({SITE}/install.html) and "
-        "install that instead."
-    )
+    setup = "The first cell installs the wheel that `make dist` has built in the checkout."
     made = [
-        new_markdown_cell(f"{title}\n\n{badge}\n\n{setup}"),
+        new_markdown_cell(f"{title}\n\n{setup}"),
         new_code_cell(INSTALL, metadata={"tags": ["setup"]}),
     ]
     for number, part in enumerate(CODE.split(rest)):
         if part.strip():
             made.append(
-                new_code_cell(part.rstrip())
-                if number % 2
-                else new_markdown_cell(_whole_links(part))
+                new_code_cell(part.rstrip()) if number % 2 else new_markdown_cell(_links(part))
             )
     for number, cell in enumerate(made):
         cell["id"] = f"{page.stem.replace('_', '-')}-{number}"  # the same in every run
     return made
 
 
-def _whole_links(text: str) -> str:
-    """Markdown whose links lead to the site, from wherever the notebook is."""
+def _links(text: str) -> str:
+    """Markdown whose links lead from notebooks/ to other notebooks and to the pages in docs/."""
 
-    def whole(link: re.Match) -> str:
-        target = (DOCS / "tutorials" / f"{link[1]}.html").resolve().relative_to(DOCS.resolve())
-        return f"]({SITE}/{target.as_posix()}{link[2] or ''})"
+    def moved(link: re.Match) -> str:
+        page = link[1].removeprefix("../")
+        target = f"{page}.ipynb" if page == link[1] else f"../docs/{page}.md"
+        return f"]({target}{link[2] or ''})"
 
-    return LINK.sub(whole, text).strip()
+    return LINK.sub(moved, text).strip()
 
 
 class Quiet(DisplayHook):

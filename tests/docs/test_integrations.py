@@ -142,6 +142,6 @@ def test_the_quarto_document_runs(given):
 
 def test_every_script_is_named_on_the_page():
     page = (ROOT / "docs" / "notebooks.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"examples/integrations/(in_\w+\.\w+)", page)) == {
+    assert set(re.findall(r"`(in_\w+\.\w+)` \|$", page, re.MULTILINE)) == {
         path.name for path in FOLDER.iterdir()
     }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from page_blocks import PAGES, Reader
+from page_blocks import INSTALL, PAGES, Reader
 
 from . import test_models, test_studies, test_views
 
@@ -14,3 +14,9 @@ ELSEWHERE = {*test_models.PAGES, *test_studies.PAGES, *test_views.PAGES}
 )
 def test_every_block_runs(page, desk):
     Reader(page).read()
+
+
+@pytest.mark.parametrize("page", ["README", "index", "install"])
+def test_the_first_pages_lead_with_what_can_be_installed_today(page):
+    lines = PAGES[page].read_text(encoding="utf-8").splitlines()
+    assert next(line for line in lines if line.startswith("pip install")) == INSTALL
