@@ -100,7 +100,7 @@ def _draw_side(sheet: Sheet, plan: FigurePlan, box: Box, *, is_key: bool) -> Non
     style, (left, top, width, height) = plan.style, box
     tokens, positions = plan.sides[is_key]
     cell = (width if is_key else height) / len(positions)
-    size, every = sheet.naming(cell, max(plan.from_.sum(), plan.to.sum()))
+    size, every = sheet.naming(cell, int(max(plan.from_.sum(), plan.to.sum())))
     most, gap, tick = WIDEST_NAME * sheet.width, GAP * style.em, 0.2 * style.em
     last = max(of[-1] for _, of in plan.sides)
     room, is_numbered = 1.6 * sheet.width_of(str(last), style.small), every > MOST_LEFT_OUT
