@@ -94,6 +94,14 @@ export const SPREAD = 0.62 as const;
 
 export const MOST_IN_TRAY = 6 as const;
 
+export const EACH_TOKEN = 60 as const;
+
+export const BY_LOOKING = 0.5 as const;
+
+export const LEAST = 0.001 as const;
+
+export const ALONG = [0.58, 0.46, 0.34, 0.7, 0.22, 0.8] as const;
+
 export const POSITIVE = ["#2460be", "#68a6ff"] as const;
 
 export const NEGATIVE = ["#d96214", "#ff9a4d"] as const;

@@ -200,15 +200,14 @@ def ask(
         raise RecordError("--at names layers and heads; remove --layers and --heads")
     prompt = _prompt_of(messages, documents, question)
     given = hs.capturing.parse_call(prompt, None, asked.media).in_memory()
-    options |= {"answer": answer, "parts": parts, "of": of, "quantity": quantity}
+    options |= {"answer": answer, "parts": parts, "of": of, "quantity": quantity, "progress": True}
     options |= {"need": None if need == "none" else need, "keep_sinks": keep_sinks}
     options |= {"layers": list(layers) or None, "heads": list(heads) or None} | _chosen(asked.at)
     asked.check_model()
     name = hs.answering.DEMO if asked.model is None and not given.has_media else asked.model
     loaded = load("load_for", name, given, writes=True, **asked.fitting)
-    options |= {"progress": True, "allow_unfit": asked.allow_unfit}
     with files.status("Answering"), files.quiet():
-        result = hs.answering.answer(*loaded, given, **options)
+        result = hs.answering.answer(*loaded, given, allow_unfit=asked.allow_unfit, **options)
     asked.tell(result, **({"relative": True} if relative else {}))
 
 
@@ -256,7 +255,7 @@ def why(
     headscope why "The capital of France is" --model path/to/a/llama --answer Paris --out why.html
 
     Args:
-        asked: What is read, and the model.
+        asked: What is read, and the model; by default a small one that answers from documents.
         answer: The answer, one token that is explained; by default the likeliest.
         instead: The token that it is compared with; by default the likeliest other one.
         position: Place of the token whose row predicts the answer; by default that of the mask, or
@@ -265,7 +264,8 @@ def why(
     asked.check()
     given = asked.parsed()
     asked.check_model()
-    loaded = load("load_for", asked.model, given, kept=True, **asked.fitting)
+    name = hs.answering.DEMO if asked.model is None and not given.has_media else asked.model
+    loaded = load("load_for", name, given, kept=True, **asked.fitting)
     options: dict[str, Any] = {"instead": instead, "position": position, "progress": True}
     options |= {"allow_unfit": asked.allow_unfit, "truncate": asked.truncate}
     with files.status("Following the answer"), files.quiet():

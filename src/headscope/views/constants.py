@@ -17,6 +17,15 @@ SPREAD = 0.62
 MOST_IN_TRAY = 6
 """Pictures beside each other: more are too narrow to be read."""
 
+EACH_TOKEN = 60
+"""Tokens of a text up to which each has a column in the way back from an answer."""
+BY_LOOKING = 0.5
+"""Part of a measured change from which on a line acts through where later heads look."""
+LEAST = 1e-3
+"""Shares of an answer below are rounding."""
+ALONG = (0.58, 0.46, 0.34, 0.7, 0.22, 0.8)
+"""Where on a line its number may stand, from its beginning: the first that is free."""
+
 POSITIVE, NEGATIVE = ("#2460be", "#68a6ff"), ("#d96214", "#ff9a4d")
 """Colours of numbers above and below 0, on light and on dark paper."""
 

@@ -1,13 +1,8 @@
+import { ALONG, BY_LOOKING, EACH_TOKEN, LEAST } from "../../../contract/values";
 import type { WhyPicture } from "../../../types/why";
 import type { KindName } from "../../draw/kinds";
 import { shareText } from "../../state/partNumbers";
 
-/** Tokens of a text up to which each has a column. */
-const EACH_TOKEN = 60;
-/** Part of a measured change from which on a line is said to act through where later heads look. */
-const BY_LOOKING = 0.5;
-/** Below this a share is rounding. */
-const LEAST = 0.001;
 /** Columns up to which all are drawn, and numbers on lines, narrow and wide. */
 const [COLUMNS, PILLS] = [
   [16, 30],
@@ -17,8 +12,6 @@ const [COLUMNS, PILLS] = [
 const [WIDEST, UPRIGHT, GAP] = [96, 46, 0.45];
 /** Pixels of a letter. */
 const LETTER = 6.6;
-/** Where on a line its number may stand, from its beginning: the first that is free. */
-const ALONG = [0.58, 0.46, 0.34, 0.7, 0.22, 0.8];
 
 type Point = readonly [x: number, y: number];
 type Curve = readonly [Point, Point, Point, Point];

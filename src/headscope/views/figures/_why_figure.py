@@ -12,23 +12,18 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.views._why_page import why_picture
+from headscope.views.constants import ALONG, BY_LOOKING, EACH_TOKEN, LEAST
 from headscope.views.figures._figure import Spec, specified
 from headscope.views.figures._frame import CLAUSES
 from headscope.views.figures._sheet import Sheet
 from headscope.views.why_contract import WhyPicture
 
-EACH_TOKEN = 60
-"""Tokens of a text up to which each has a column."""
-BY_LOOKING = 0.5
-"""Part of a measured change from which on a line is said to act through where later heads look."""
 WIDEST, CLOSE, FLAT = 16.0, 1.05, 3.5
 """Millimetres between columns at most; ems from which on all columns are drawn, and from which on
 words are not upright.
 """
 NUMBERED = 18.0
 """Millimetres of the width for each number on a line."""
-LEAST = 1e-3
-"""Shares below are rounding."""
 
 
 @dataclass(frozen=True)
@@ -165,8 +160,7 @@ def _read(picture: WhyPicture) -> tuple[list[WhyColumn], list[WhyLine], int]:
     """Columns, the lines of the chosen graph, and the column of the answer."""
     chosen = [at for at, of in enumerate(picture["graph_of"]) if of <= picture["chosen"]]
     columns, column_of = _columns(picture, {of for at in chosen for of in picture["links"][at][2:]})
-    lines = [_line(picture, at, column_of) for at in chosen]
-    return columns, lines, column_of[picture["position"]]
+    return columns, [_line(picture, at, column_of) for at in chosen], column_of[picture["position"]]
 
 
 def _draw(sheet: Sheet, *, picture: WhyPicture) -> None:
@@ -231,8 +225,7 @@ def _words(sheet: Sheet, drawing: Drawing) -> float:
             sheet.note(x, foot + 2.3 * em, share, anchor="center")
         elif place % every == 0:
             words = f"{name} {share}".strip()
-            look = {"size": size, "upright": True}
-            sheet.text(x, foot + 0.8 * em, words, anchor="right", **look)
+            sheet.text(x, foot + 0.8 * em, words, anchor="right", size=size, upright=True)
             deep = max(deep, sheet.width_of(words, size) + 1.6 * em)
     return deep
 
@@ -261,7 +254,7 @@ def _number(
     """The measured change on a line, where it hides no other."""
     text = f"{line.name} {_share(line.measured)}"
     size = np.array([sheet.width_of(text, sheet.style.small) + 1.2, 1.5 * sheet.style.em])
-    for part in (0.58, 0.46, 0.34, 0.7, 0.22, 0.8):
+    for part in ALONG:
         middle = np.array([(1 - part) ** 3, 3 * part * (1 - part) ** 2, 3 * part**2 * (1 - part)])
         at = np.r_[middle, part**3] @ curve
         is_inside = size[0] / 2 <= at[0] <= sheet.width - size[0] / 2
