@@ -6,9 +6,13 @@ import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .test_accessibility import AXE, grave
+from .live_pages import wait_for
 from .test_atlas_page import TEXTS, folder_opened
 
-MARKED = "[data-joined] [data-tile]"
+MARKED = """all => all
+    .filter((map) => getComputedStyle(map).boxShadow.includes("3px"))
+    .map((map) => map.closest("[data-tile]").dataset.tile)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -58,23 +62,20 @@ def tile(side, cell):
 
 
 def marked(opened):
-    opened.page.locator(MARKED).first.wait_for()
-    return opened.page.locator(MARKED).evaluate_all("all => all.map(each => each.dataset.tile)")
+    return opened.page.locator("[data-pair] .atlas-map").evaluate_all(MARKED)
 
 
 def partners_are_marked(opened, compared):
     """By the pointer and by the keyboard."""
     page, pair = opened.page, compared.pairs[1]
     page.locator(tile("a", pair.a)).hover()
-    assert marked(opened) == [name_of(pair.a), name_of(pair.b)]
-    assert page.locator(".twin-line path").get_attribute("d").startswith("M")
+    wait_for(page, lambda: marked(opened) == [name_of(pair.a), name_of(pair.b)])
     assert f"similarity {pair.similarity:.2f}".replace("0.", ".") in opened.text(".twin-said")
     page.locator("h1").hover()
     page.locator("[data-side=b] [data-tile]").first.focus()
     page.keyboard.press("ArrowRight")
     to = next(each for each in compared.pairs if each.b == compared.b.cells[1])
-    page.locator(f'[data-joined] [data-tile="{name_of(to.b)}"]').first.wait_for()
-    assert marked(opened) == [name_of(to.a), name_of(to.b)]
+    wait_for(page, lambda: marked(opened) == [name_of(to.a), name_of(to.b)])
 
 
 def changes_are_listed(opened, compared):

@@ -32,7 +32,7 @@ export function heat(
   const cells = cellsUnder(width, view.left, view.cell, levels[0].columns);
   const queries = cellsUnder(height, view.top, view.cell, levels[0].rows);
   const looks = new Uint8Array(rules.keys);
-  const empty = (look: number, x: number, y: number) => (patternAt(look, x, y) ? ink : ground);
+  const empty = (look: number, x: number, y: number) => (PATTERNS[LOOKS[look]]?.(x, y) ? ink : ground);
   let looked = -1;
   for (let y = 0; y < height; y++) {
     const query = queries[y];
@@ -174,7 +174,3 @@ const PATTERNS: { readonly [Of in Look]?: (x: number, y: number) => boolean } = 
   "no attention": (_, y) => y % 5 === 0,
   excluded: (x, y) => (x + 6 * y) % 7 === 0,
 };
-
-export function patternAt(look: number, x: number, y: number): boolean {
-  return PATTERNS[LOOKS[look]]?.(x, y) ?? false;
-}

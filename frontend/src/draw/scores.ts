@@ -67,14 +67,19 @@ export function eachRun(
 
 /** The scores of one query: what goes into the softmax, -Infinity where it may not look. */
 export function scoreRow(parts: ScoreParts, head: number, query: number, out?: Float32Array): Float32Array {
-  const { keys, features, visible } = parts;
+  const { keys, features, visible, softCap, bias } = parts;
   const scores = out ?? new Float32Array(keys);
   if (visible) scores.fill(Number.NEGATIVE_INFINITY);
-  const scaled = scaledQuery(parts, head, query);
+  const scaled = queryOf(parts, head, query).map((value) => value * parts.scale);
   const first = kvHead(parts, head) * keys * features;
   eachRun(visible, query, keys, (start, end) => dotInto(scores, scaled, parts.key, first, start, end));
-  if (parts.softCap !== null) capInto(scores, parts.softCap);
-  if (parts.bias) biasInto(scores, parts, parts.bias, head, query);
+  if (softCap !== null) {
+    for (let key = 0; key < keys; key++) {
+      if (scores[key] !== Number.NEGATIVE_INFINITY) scores[key] = softCap * Math.tanh(scores[key] / softCap);
+    }
+  }
+  const start = bias ? biasStart(parts, bias, head, query) : 0;
+  if (bias) for (let key = 0; key < keys; key++) scores[key] += bias.values[start + key];
   return scores;
 }
 
@@ -102,11 +107,6 @@ export function biasAt(parts: ScoreParts, bias: Bias | null, head: number, query
   return bias ? bias.values[biasStart(parts, bias, head, query) + key] : 0;
 }
 
-function scaledQuery({ query: all, queries, features, scale }: ScoreParts, head: number, query: number): Float32Array {
-  const start = (head * queries + query) * features;
-  return all.subarray(start, start + features).map((value) => value * scale);
-}
-
 function dotInto(
   scores: Float32Array,
   query: Float32Array,
@@ -132,17 +132,6 @@ function dotInto(
     for (let i = whole; i < features; i++) a += query[i] * keys[at + i];
     scores[key] = a + b + c + d;
   }
-}
-
-function capInto(scores: Float32Array, softCap: number): void {
-  for (let key = 0; key < scores.length; key++) {
-    if (scores[key] !== Number.NEGATIVE_INFINITY) scores[key] = softCap * Math.tanh(scores[key] / softCap);
-  }
-}
-
-function biasInto(scores: Float32Array, parts: ScoreParts, bias: Bias, head: number, query: number): void {
-  const start = biasStart(parts, bias, head, query);
-  for (let key = 0; key < scores.length; key++) scores[key] += bias.values[start + key];
 }
 
 function biasStart({ queries, keys }: ScoreParts, bias: Bias, head: number, query: number): number {

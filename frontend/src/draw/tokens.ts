@@ -75,11 +75,6 @@ export function filterMask({ query, key }: PageStack, filter: Filter): Mask {
   return { query: inText(query, from), key: inText(key, to) };
 }
 
-/** The mask that hides nothing. */
-export function everyToken({ query, key }: PageStack): Mask {
-  return { query: inText(query, ""), key: inText(key, "") };
-}
-
 /** The mask without special tokens. */
 export function muteSpecial(mask: Mask, { query, key }: PageStack): Mask {
   return {
@@ -90,9 +85,4 @@ export function muteSpecial(mask: Mask, { query, key }: PageStack): Mask {
 
 function inText({ segments }: PageTokens, text: string): Uint8Array {
   return Uint8Array.from(segments, (segment) => (text === "" || (segment === 0) === (text === "a") ? 1 : 0));
-}
-
-/** The mask without some keys. */
-export function withoutSinks(mask: Mask, sinks: readonly number[]): Mask {
-  return { ...mask, key: mask.key.map((shown, token) => (sinks.includes(token) ? 0 : shown)) };
 }

@@ -173,11 +173,6 @@ export function evenReceived(even: LayerValues, mask: Mask): Float32Array {
   return sums;
 }
 
-/** Weights as multiples of their even shares; 0 where there is none. */
-export function liftsOf(weights: Float32Array, even: Float32Array): Float32Array {
-  return weights.map((weight, token) => liftOf(weight, even[token]));
-}
-
 export function liftOf(weight: number, even: number): number {
   return even > 0 ? weight / even : 0;
 }

@@ -65,7 +65,7 @@ export function Choice<Option extends string>(given: ChoiceProps<Option>) {
   );
 }
 
-type Options = "order" | "measure" | "filter" | "pinned" | "neurons" | "quantity";
+type Options = "order" | "filter" | "pinned" | "neurons" | "quantity";
 type Given = Pick<ChoiceProps<string>, "label" | "silent" | "title" | "name" | "words"> & {
   options?: readonly string[];
 };
@@ -106,7 +106,12 @@ export function Segmented({ label, options, labels = {}, chosen, tabsOf, onChoos
     </button>
   ));
   return tabsOf ? (
-    <div class="segmented flex" role="tablist" aria-label={label} onKeyDown={walk}>
+    <div
+      class="segmented flex"
+      role="tablist"
+      aria-label={label}
+      onKeyDown={(event) => walkTiles(event, options.length, "[role=tab]")?.click()}
+    >
       {buttons}
     </div>
   ) : (
@@ -120,28 +125,20 @@ function tabOf(panel: string, chosen: boolean) {
   return { role: "tab", "aria-selected": chosen, "aria-controls": panel, tabIndex: chosen ? 0 : -1 } as const;
 }
 
-function walk(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
-  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-  const tabs = [...event.currentTarget.querySelectorAll<HTMLElement>("[role=tab]")];
-  const next = step && tabs[tabs.indexOf(event.target as HTMLElement) + step];
-  if (!next) return;
-  event.preventDefault();
-  next.focus();
-  next.click();
-}
-
-/** Arrows go from tile to tile; one of them is reached by Tab. */
+/** Arrows go from tile to tile, of which Tab reaches one; gives the tile that one led to. */
 export function walkTiles(
   event: KeyboardEvent & { currentTarget: HTMLElement },
   columns: number,
   tile = "[data-tile]",
-) {
+): HTMLElement | undefined {
   const [down, right] = ARROWS[event.key] ?? [0, 0];
-  if (down === 0 && right === 0) return;
-  event.preventDefault();
   const tiles = [...event.currentTarget.querySelectorAll<HTMLElement>(tile)];
   const now = tiles.indexOf(event.target as HTMLElement);
-  tiles[now + down * columns + right]?.focus();
+  if (now < 0 || (down === 0 && right === 0)) return undefined;
+  event.preventDefault();
+  const next = tiles[now + down * columns + right];
+  next?.focus();
+  return next;
 }
 
 /** Where the arrow keys lead in a grid: so many rows down and columns to the right. */

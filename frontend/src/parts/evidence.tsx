@@ -7,14 +7,13 @@ import {
   CANDIDATE,
   type HeadLabel,
   headName,
-  headPlace,
   labelsOf,
   measured,
   measureNumber,
   ONCE,
   shownFor,
 } from "../state/evidence";
-import { openHead, pinPair } from "../state/selection";
+import { keepHead, pinPair } from "../state/selection";
 import type { Store } from "../state/store";
 import { counted, percent, readable, shortWeight } from "../state/words";
 import { LabelIcon } from "./legend";
@@ -158,13 +157,12 @@ function Pairs({ store, head, pairs }: { store: Store; head: number; pairs: read
             class="pair-link left"
             data-pair={`${query}-${key}`}
             title="Pin this pair in the head view"
-            onClick={() => {
-              const { layer, head: number } = headPlace(store.stack.value, head);
+            onClick={() =>
               store.select((now) => ({
-                ...pinPair(openHead(now, layer, number, store.stack.value), { query, key }),
+                ...pinPair(keepHead(now, head, store.stack.value), { query, key }),
                 view: "head",
-              }));
-            }}
+              }))
+            }
           >
             <bdi>{readable(queries.labels[query]).text}</bdi> → <bdi>{readable(keys.labels[key]).text}</bdi>
             <span class="number">{shortWeight(weight)}</span>

@@ -185,13 +185,10 @@ function step(store: Store, by: number): void {
 }
 
 /** Whether a key goes into a field or a menu: a letter there is no command. */
-function isTyping({ target }: KeyboardEvent): boolean {
+export function isTyping({ target }: Event): boolean {
   const path = target instanceof Element ? (target.shadowRoot?.activeElement ?? target) : null;
-  return path instanceof HTMLInputElement || path instanceof HTMLSelectElement || isEditable(path);
-}
-
-function isEditable(element: Element | null): boolean {
-  return element instanceof HTMLTextAreaElement || (element instanceof HTMLElement && element.isContentEditable);
+  const isEditable = path instanceof HTMLElement && path.isContentEditable;
+  return isEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(path?.tagName ?? "");
 }
 
 /** What the reader sees instead of a picture when the page is broken. */
@@ -199,14 +196,9 @@ function Failure({ error }: { error: unknown }) {
   return (
     <div class="failure" role="alert" data-failure>
       <strong>This page cannot be shown.</strong>
-      <p>{failureText(error)}</p>
+      <p>{error instanceof PageError ? error.message : `Something went wrong in the viewer: ${messageOf(error)}`}</p>
     </div>
   );
-}
-
-function failureText(error: unknown): string {
-  if (error instanceof PageError) return error.message;
-  return `Something went wrong in the viewer: ${messageOf(error)}`;
 }
 
 /** The outermost element of a view: its colours, or what went wrong. */

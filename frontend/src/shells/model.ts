@@ -133,7 +133,8 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
 async function start(model: WidgetModel, place: HTMLElement, ask: ReturnType<typeof kernelFetch>["ask"]) {
   const asks = httpModel("", "", randomName(), ask);
   const facts = await loadedFacts(asks, place);
-  const live = liveState(asks, facts, await firstAnswer(asks, facts, place, linkTo(askedOf(model))));
+  const wanted = askedOf(model);
+  const live = liveState(asks, facts, await firstAnswer(asks, facts, place, wanted ? writeAsked(wanted) : ""));
   let shown = "";
   const view = mounting(liveApp(live, place))(place, {
     source: live.answer.peek().source,
@@ -177,10 +178,6 @@ async function start(model: WidgetModel, place: HTMLElement, ask: ReturnType<typ
 function askedOf(model: WidgetModel): Asked | null {
   const { input, changes } = (model.get("asked") ?? {}) as Partial<Asked>;
   return input ? { input, changes: changes ?? [] } : null;
-}
-
-function linkTo(asked: Asked | null): string {
-  return asked ? writeAsked(asked) : "";
 }
 
 /** A picture or a sound is megabytes, which a notebook would keep. */

@@ -89,7 +89,7 @@ export function decoded(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Float
   return Float32Array.from(checkedBytes(array, bytes), (byte) => values[byte]);
 }
 
-export function integers(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Int32Array {
+function integers(array: PageArray, bytes: Uint8Array<ArrayBuffer>): Int32Array {
   const { buffer, byteOffset } = checkedBytes(array, bytes);
   return new Int32Array(buffer, byteOffset, arraySize(array));
 }

@@ -265,13 +265,6 @@ export function mapDifference(
   return Float64Array.from({ length: width * width }, (_, cell) => weight(b, cell) - weight(a, cell));
 }
 
-/** A change as it is written: +.31, −.04, 0. */
-export function signed(value: number): string {
-  if (Math.abs(value) < 0.005) return "0";
-  const digits = Math.abs(value).toFixed(2).replace(/^0/, "");
-  return `${value < 0 ? "−" : "+"}${digits}`;
-}
-
 // What a tree of HeadVis says of heads and texts.
 
 /** The metric that an address names, or the first. */

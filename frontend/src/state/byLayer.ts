@@ -3,7 +3,7 @@ import { pooled, pooledLifts, thumbShape } from "../draw/thumbs";
 import type { Side } from "../draw/tokens";
 import { largest } from "../draw/values";
 import type { LoadedLayer } from "../source/layers";
-import { hasQuantity, toldText } from "./quantity";
+import { hasQuantity, numberPair } from "./quantity";
 import type { Store } from "./store";
 
 /** What every head has between one query and one key; layers are filled as they come. */
@@ -28,7 +28,8 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
     const values: number[][] = [];
     const evens: number[] = [];
     const heads = [...stack.head_numbers.keys()];
-    const text = toldText(quantity, stack.key.labels.length);
+    const numbers = numberPair(quantity, stack.key.labels.length);
+    const text = (value: number, even: number) => numbers(value, even)[0];
     for (const layer of stack.layers) {
       const row = hasQuantity(layer, quantity.name) ? await store.rowOf(layer, pair.query, quantity) : () => undefined;
       const even = await evenOf(store, layer, pair);

@@ -84,12 +84,8 @@ function one(name: string, tokens: readonly number[]): FigureOptions {
 /** The Python call that draws a figure with these options. */
 export function figureCall(options: FigureOptions, record = ""): string {
   const words = Object.entries(options).map(([name, value]) => `${name}=${literal(value)}`);
-  if (!isKept(options)) words.push("quantities=quantities");
+  if (!RECORD_QUANTITIES.includes(String(options.quantity ?? "weight"))) words.push("quantities=quantities");
   if (((options.tray ?? []) as readonly string[]).some(recordOf)) words.push("beside=beside");
   const of = record && !options.tray ? `beside[${literal(record)}]` : "record";
   return `hs.figure(${of}, ${words.join(", ")})`;
-}
-
-function isKept({ quantity = "weight" }: FigureOptions): boolean {
-  return RECORD_QUANTITIES.includes(String(quantity));
 }

@@ -51,15 +51,10 @@ export function switches(changes: readonly ModelChange[]): ModelChange[] {
   );
 }
 
-/** "1-8", "decoder 1-8": the heads that a change is of. */
-export function placeOfChange({ stack, layer, heads }: ModelChange, several: boolean): string {
-  const head = heads ? `${layer}-${heads.join()}` : `layer ${layer}`;
-  return several && stack ? `${stack} ${head}` : head;
-}
-
 /** "cut 5-1: it → dog" */
 export function changeWords(change: ModelChange, stack: PageStack | undefined, several = false): string {
-  const name = `${CHANGE_WORDS[change.do][0]} ${placeOfChange(change, several)}`;
+  const head = change.heads ? `${change.layer}-${change.heads.join()}` : `layer ${change.layer}`;
+  const name = `${CHANGE_WORDS[change.do][0]} ${several && change.stack ? `${change.stack} ` : ""}${head}`;
   const labels = (places: readonly number[] | undefined, of: readonly string[] | undefined) =>
     places ? places.map((at) => readable(of?.[at] ?? String(at), 16).text).join(" ") : "all";
   if (change.do === "cut" || change.queries) {
@@ -82,11 +77,6 @@ export function followed(changes: readonly ModelChange[], before: readonly PageS
     else kept.push({ ...change, ...(queries && { queries }), ...(keys && { keys }) });
   }
   return { kept, lost };
-}
-
-/** Whether a change is at tokens, which have other numbers in another text. */
-export function isAtTokens({ queries, keys }: ModelChange): boolean {
-  return queries !== undefined || keys !== undefined;
 }
 
 /** "zero:2-0,3;cut:5-1q4k0": changes as an address holds them, in Python's form; another text stands after a tilde. */

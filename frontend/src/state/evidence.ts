@@ -62,11 +62,6 @@ export function kindsOverTexts(evidence: Evidence): NonNullable<LoadedKinds["ove
   };
 }
 
-/** The labels of a head that are told. */
-export function toldLabels(evidence: Evidence, head: number): readonly HeadLabel[] {
-  return labelsOf(evidence, head).filter(({ status }) => status !== "none");
-}
-
 /** One number for each head; NaN where it is not known. */
 export function measured(evidence: Evidence, name: string): Float32Array {
   const { said, stack, values, numbers } = evidence;
@@ -107,7 +102,8 @@ export function labelWords({ name, score, low, high, texts, status }: HeadLabel,
 
 /** All told labels of a head as a sentence; empty where nothing is told. */
 export function headWords(evidence: Evidence, head: number): string {
-  return toldLabels(evidence, head)
+  return labelsOf(evidence, head)
+    .filter(({ status }) => status !== "none")
     .map((label) => labelWords(label, evidence.said.confidence))
     .join("; ");
 }

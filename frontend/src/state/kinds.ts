@@ -1,27 +1,10 @@
-import { weightRamp } from "../draw/color";
-import { heatByte, type KindName, kindRamp } from "../draw/kinds";
+import type { KindName } from "../draw/kinds";
 import { isPicture } from "../draw/patches";
 import { type LayerValues, rankCorrelation } from "../draw/values";
 import type { LoadedKinds } from "../source/heads";
-import type { Selection } from "./selection";
 import { quoted as inMarks, readable } from "./words";
 
 // What each head does on this text, in words. Nothing here is a label: that takes many texts.
-
-/** What each measure of the heat map of heads is called. */
-export const MEASURE_WORDS: Readonly<Record<string, string>> = {
-  kind: "what it does",
-  next: "next",
-  previous: "previous",
-  itself: "itself",
-  same: "same word",
-  special: "special",
-  top: "top key",
-  own: "sentence",
-  near: "near",
-  keys: "keys",
-  sharpness: "sharpness",
-};
 
 /** The names of kinds, beside an icon or a colour. */
 export const KIND_NAMES: Readonly<Record<KindName, string>> = {
@@ -331,31 +314,4 @@ function targets(kinds: LoadedKinds, heads: readonly number[]): string {
   return names.length > 1
     ? `${names.slice(0, -1).join(", ")} or ${names[names.length - 1]}`
     : (names[0] ?? "one token");
-}
-
-export type Measure = Selection["measure"];
-
-/** The colour of each head where one colour stands for all of it; numbered as thumbnails are. */
-export function headHeat(kinds: LoadedKinds, measure: Measure, dark: boolean): (head: number) => number {
-  if (measure === "kind") {
-    return (head) => {
-      const kind = kindAt(kinds, head);
-      return kindRamp(kind, dark)[heatByte(kind, numbersOf(kinds, head)("score") || 0)];
-    };
-  }
-  const [ramp, most] = [weightRamp(dark), mostOf(kinds, measure)];
-  return (head) => {
-    const value = numbersOf(kinds, head)(measure);
-    return ramp[Number.isFinite(value) ? Math.round((255 * Math.max(0, value)) / most) : 0];
-  };
-}
-
-/** What the last colour stands for: the whole of a share, or the largest count there is. */
-export function mostOf(kinds: LoadedKinds, measure: Measure): number {
-  if (measure !== "keys") return 1;
-  const heads = kinds.values.length / kinds.said.columns.length;
-  return Array.from({ length: heads }, (_, head) => numbersOf(kinds, head)(measure)).reduce(
-    (most, value) => (value > most ? value : most),
-    1,
-  );
 }

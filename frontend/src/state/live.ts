@@ -2,7 +2,7 @@ import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../../types/live";
 import type { Answered, Asked, Model } from "../source/model";
 import { ModelError, messageOf } from "../source/source";
-import { followed, isAtTokens, keyOfChange, merged, toggled } from "./changes";
+import { followed, keyOfChange, merged, toggled } from "./changes";
 import { mattersState } from "./ranking";
 import { movedPins, type Selection } from "./selection";
 import { replaceRecord, type Store } from "./store";
@@ -191,7 +191,7 @@ function runState(model: Model, facts: LiveFacts, signals: Signals, shown: Shown
     const before = answer.peek();
     const edited = !isSame({ ...now, changes: [] }, { ...before.asked, changes: [] });
     const looking = shown.looking(now);
-    if (!edited || !now.changes.some(isAtTokens)) return model.ask(now, looking, ending);
+    if (!edited || !now.changes.some(({ queries, keys }) => queries ?? keys)) return model.ask(now, looking, ending);
     // Where tokens are in the new text is known when it was read once.
     const plain = await model.ask({ ...now, changes: [] }, looking, ending);
     const { kept, lost } = followed(now.changes, before.source.header.stacks, plain.source.header.stacks);

@@ -13,12 +13,6 @@ export function isShare({ name, signed }: PageQuantity): boolean {
   return name === "weight" && !signed;
 }
 
-/** How a value is printed that even attention would make `even`: among many keys as a multiple of it. */
-export function toldText(facts: PageQuantity, keys: number): (value: number, even: number) => string {
-  const text = valueText(facts);
-  return isShare(facts) && keys >= MANY ? (value, even) => times(liftOf(value, even)) : text;
-}
-
 export const WEIGHT_FACTS = BUILT_IN.weight;
 
 /**

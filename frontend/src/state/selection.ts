@@ -62,15 +62,20 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
   const wanted = compared === "overview" && !stack.kinds ? "head" : compared;
   const view = isDrawing(wanted) && !drawingsOf(stack).includes(wanted) ? usualDrawing(stack) : wanted;
   const heads = selection.heads ?? [];
+  const [layers, wantedLayer] = [stack.layers.map(({ layer }) => layer), selection.layer];
+  // The wanted quantity where some stack has it: another stack may show weights meanwhile.
+  const known = page.stacks.flatMap((each) => quantitiesOf(page, each));
   // Heads are never drawn over each other: several stand side by side.
   if (isDrawing(view) && heads.length > 1) return severalHeads(selection, stack, page, root);
   return {
     ...selection,
     tray,
     stack: stack.name,
-    layer: nearestLayer(stack, selection.layer),
+    layer: layers.reduce((best, layer) =>
+      Math.abs(layer - wantedLayer) < Math.abs(best - wantedLayer) ? layer : best,
+    ),
     filter: isPair(stack) && values.CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
-    quantity: fitQuantity(selection.quantity, page),
+    quantity: known.find(({ name }) => name === selection.quantity)?.name ?? "weight",
     ...fitPlaces(selection, stack),
     view,
   };
@@ -135,21 +140,6 @@ export function togglePin(selection: Selection, { side, token }: Place, add = fa
 /** Pins exactly these tokens of both sides. */
 export function pinPair(selection: Selection, pair: Record<Side, number>): Selection {
   return { ...selection, query: [pair.query], key: [pair.key] };
-}
-
-export function releasePins(selection: Selection): Selection {
-  return { ...selection, query: [], key: [] };
-}
-
-/** The wanted quantity where some stack has it: another stack may show weights meanwhile. */
-function fitQuantity(wanted: string, page: Page): string {
-  const known = page.stacks.flatMap((stack) => quantitiesOf(page, stack));
-  return known.find(({ name }) => name === wanted)?.name ?? "weight";
-}
-
-function nearestLayer(stack: PageStack, wanted: number): number {
-  const numbers = stack.layers.map(({ layer }) => layer);
-  return numbers.reduce((best, layer) => (Math.abs(layer - wanted) < Math.abs(best - wanted) ? layer : best));
 }
 
 /** The options that name heads or tokens, with what of it the stack has. */

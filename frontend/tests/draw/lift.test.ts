@@ -62,5 +62,6 @@ test("what is twice the even share of its query is 2 ×", async () => {
   const { page, chunks } = examplePage({ layers: [0], heads: 1, query: words, key: words, runs, row });
   const store = createStore(exampleSource({ page, chunks }), { query: [99] });
   await soon(() => expect(store.attention.value).not.toBeNull());
-  expect(store.told.value(store.attention.value?.[1] ?? 0, store.evenAttention.value[1])).toMatch(/^(1\.9|2\.0) ×$/);
+  const [text] = store.numbers.value(store.attention.value?.[1] ?? 0, store.evenAttention.value[1]);
+  expect(text).toMatch(/^(1\.9|2\.0) ×$/);
 });

@@ -9,7 +9,6 @@ import {
   pairsOf,
   readPair,
   rowsOf,
-  signed,
 } from "../../src/state/atlas";
 
 const heads = (cells: readonly (readonly [number, number])[]) => cells.map(([layer, head]) => ({ layer, head }));
@@ -71,8 +70,4 @@ test("maps are subtracted as weights, not as the roots that they are kept as", (
   const other = Uint8Array.from([51, 0, 51, 255]);
   const difference = mapDifference({ maps, at: 1 }, { maps: other, at: 0 }, 2);
   expect([...difference].map((value) => Number(value.toFixed(4)))).toEqual([-0.96, 0, 0, 1]);
-});
-
-test("changes are written with their sign", () => {
-  expect([0.314, -0.041, 0.001, -1].map(signed)).toEqual(["+.31", "−.04", "0", "−1.00"]);
 });

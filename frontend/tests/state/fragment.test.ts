@@ -29,7 +29,6 @@ const FULL: Selection = {
   sinks: false,
   order: "kind",
   kind: "near",
-  measure: "sharpness",
   layout: "rows",
   tiles: "lines",
   direction: "given",

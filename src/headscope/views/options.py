@@ -62,19 +62,6 @@ LinkWords = Literal["both", "hits", "misses"]
 KindName = Literal["next", "previous", "same", "own", "near", "broad", "resting", "none"]
 """What a head does on the shown text; in the order in which they are listed."""
 HeadOrder = Literal["layer", "kind", "sharpness"]
-HeadMeasure = Literal[
-    "kind",
-    "sharpness",
-    "next",
-    "previous",
-    "itself",
-    "same",
-    "special",
-    "top",
-    "own",
-    "near",
-    "keys",
-]
 Numbers = Literal["heads", "query", "key"]
 """What the numbers of an option count: heads, or tokens among queries or among keys."""
 Pinned = Literal["mean", "sum"]
@@ -190,10 +177,6 @@ class ViewOptions(TypedDict, total=False):
     """
     kind: Annotated[KindName | None, Default(None)]
     """Kind whose heads stand out in the overview, such as ``"next"``; by default all."""
-    measure: Annotated[HeadMeasure, Default("kind")]
-    """What colours a head that is too small for a matrix: ``"kind"`` (default), ``"sharpness"``,
-    ``"special"`` ...
-    """
     layout: Annotated[Layout, Default("auto")]
     """Tokens of the head view in two ``"columns"`` or two ``"rows"``; ``"auto"`` (default) takes
     rows for Chinese and Japanese.

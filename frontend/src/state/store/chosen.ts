@@ -6,16 +6,7 @@ import type { Place, Side } from "../../draw/tokens";
 import { largest, type Merge, mergedTokens, mergedValues, mergeOf } from "../../draw/values";
 import { LayerCache, type LoadedLayer } from "../../source/layers";
 import { type Source, sourceBeside } from "../../source/source";
-import {
-  findStack,
-  fitSelection,
-  isStep,
-  leaving,
-  pageSelection,
-  releasePins,
-  type Selection,
-  togglePin,
-} from "../selection";
+import { findStack, fitSelection, isStep, leaving, pageSelection, type Selection, togglePin } from "../selection";
 import type { Opened } from "./heads";
 
 /** What the pointer or the keyboard is at: a token of one side, or a pair. */
@@ -269,7 +260,7 @@ export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenStat
         if (onBlack.value) onBlack.value = null;
         else if (help.value) help.value = false;
         else if (searching.value) searching.value = false;
-        else select((now) => ({ ...releasePins(now), kind: null }));
+        else select((now) => ({ ...now, query: [], key: [], kind: null }));
       });
     },
   };

@@ -3,11 +3,11 @@ import { SINK_PART, SINK_TIMES } from "../../../contract/values";
 import { parseHex, signColors, signedRamp } from "../../draw/color";
 import { kindColor, kindRamp } from "../../draw/kinds";
 import { drawnOf, everyLine, leastLevel } from "../../draw/lines";
-import { everyToken, type Focus, filterMask, type Mask, muteSpecial, type Side, withoutSinks } from "../../draw/tokens";
+import { type Focus, filterMask, type Mask, muteSpecial, type Side } from "../../draw/tokens";
 import { evenReceived, type LayerValues, largest, received, tokenAttention } from "../../draw/values";
 import { type LayerWeights, toByte, withoutKeys } from "../../draw/weights";
 import { kindAt, kindOf } from "../kinds";
-import { isShare, numberPair, toldText, WEIGHT_FACTS } from "../quantity";
+import { isShare, numberPair, WEIGHT_FACTS } from "../quantity";
 import type { Chosen, Hover, TokenState } from "./chosen";
 import type { Opened } from "./heads";
 import type { Loading } from "./loading";
@@ -28,8 +28,7 @@ export function looksState({ dark }: Chosen, { stack }: TokenState, { kinds, ful
     return kindColor(kindAt(kinds.value, full.value), dark.value);
   });
   const quantity = computed(() => shown.value?.quantity ?? WEIGHT_FACTS);
-  /** How a value is printed that even attention would make so large. */
-  const told = computed(() => toldText(quantity.value, nowStack.value.key.labels.length));
+  /** How a value is printed that even attention would make so large, and what stands pale beside it. */
   const numbers = computed(() => numberPair(quantity.value, nowStack.value.key.labels.length));
   /** From paper to the colour of what the shown head does; of numbers of both signs to two colours. */
   const ramp = computed(() => {
@@ -42,7 +41,7 @@ export function looksState({ dark }: Chosen, { stack }: TokenState, { kinds, ful
   const mapColor = computed(() => (quantity.value.per === "layer" ? kindColor("resting", dark.value) : color.value));
   /** The colours of lines: that of the map, or of both signs. */
   const lineInks = computed(() => (quantity.value.signed ? signColors(dark.value) : [mapColor.value]).map(parseHex));
-  return { shownStack, nowStack, head, color, ramp, quantity, told, numbers, map, mapColor, lineInks };
+  return { shownStack, nowStack, head, color, ramp, quantity, numbers, map, mapColor, lineInks };
 }
 
 export type Weights = ReturnType<typeof weightState>;
@@ -54,7 +53,7 @@ export function weightState({ part }: Chosen, { shown }: Loading, { head, quanti
   const overall = computed(() => {
     // All of a long text at once takes seconds.
     if (!shown.value || shown.value.stack.sentences) return null;
-    return received(shown.value.weights, head.value, everyToken(shown.value.stack));
+    return received(shown.value.weights, head.value, filterMask(shown.value.stack, "all"));
   });
   const sinks = computed(() => (overall.value ? findSinks(overall.value) : []));
   /** 0 for the keys that are left out; null where none is. */
@@ -107,12 +106,9 @@ export function attentionState(
   const unmuted = computed(() => {
     if (!shownStack.value) return null;
     const mask = filterMask(shownStack.value, filter.value);
-    return keepSinks.value
-      ? mask
-      : withoutSinks(
-          mask,
-          sinks.value.map(({ key }) => key),
-        );
+    if (keepSinks.value) return mask;
+    const left = sinks.value.map(({ key }) => key);
+    return { ...mask, key: mask.key.map((shown, token) => (left.includes(token) ? 0 : shown)) };
   });
   const mask = computed(() =>
     unmuted.value && shownStack.value && mute.value ? muteSpecial(unmuted.value, shownStack.value) : unmuted.value,

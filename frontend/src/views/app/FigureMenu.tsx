@@ -22,19 +22,20 @@ export function FigureMenu({ store }: { store: Store }) {
   const options = optionsOf(store);
   const call = figureCall(options, store.record);
   const { figure } = store;
+  const { view, layer, heads, query, key } = store.selection.value;
   const save = async (kind: FigureKind) => {
     said.value = "drawing …";
     try {
-      const name = fileName(kind, store);
+      const name = `${view}-${layer}${heads?.length === 1 ? `-${heads[0]}` : ""}.${kind}`;
       if (figure) saveFile(new Blob([await figure(kind, options)], { type: TYPES[kind] }), name);
       said.value = `saved ${name}`;
     } catch (error) {
       said.value = messageOf(error);
     }
   };
-  const copy = async (text: string) => {
+  const copy = async () => {
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(call);
       said.value = "copied";
     } catch {
       // Frames and files may not write to the clipboard; the text can be selected.
@@ -67,22 +68,18 @@ export function FigureMenu({ store }: { store: Store }) {
           </p>
         )}
         {!figure && <small>A figure for print (SVG, PDF, PNG) needs Python:</small>}
-        <Words text={call} onCopy={copy} />
-        {manyPins(store) && <small>A figure follows one pinned query and one key: the first.</small>}
+        <p class="figure-words flex apart top">
+          <code data-figure-words>{call}</code>
+          <button class="quiet muted" onClick={copy}>
+            copy
+          </button>
+        </p>
+        {Math.max(query.length, key.length) > 1 && (
+          <small>A figure follows one pinned query and one key: the first.</small>
+        )}
         <small role="status">{said.value}</small>
       </div>
     </details>
-  );
-}
-
-function Words({ text, onCopy }: { text: string; onCopy: (text: string) => void }) {
-  return (
-    <p class="figure-words flex apart top">
-      <code data-figure-words>{text}</code>
-      <button class="quiet muted" onClick={() => onCopy(text)}>
-        copy
-      </button>
-    </p>
   );
 }
 
@@ -97,13 +94,4 @@ function optionsOf(store: Store) {
     // Of words the first piece, by whose position Python finds them.
     query: store.pieceAt({ side: "query", token: queryShown(store) }),
   });
-}
-
-function manyPins({ selection }: Store): boolean {
-  return selection.value.query.length > 1 || selection.value.key.length > 1;
-}
-
-function fileName(kind: FigureKind, { selection }: Store): string {
-  const { view, layer, heads } = selection.value;
-  return `${view}-${layer}${heads?.length === 1 ? `-${heads[0]}` : ""}.${kind}`;
 }

@@ -14,7 +14,9 @@ const SHOWS = [
 ] as const;
 
 export function Title({ store }: { store: Store }) {
-  const { model, title } = store.page;
+  const { model, title, note, numbered, unseen } = store.page;
+  const positions = numbered && `Some positions have no names and are numbered: ${numbered}`;
+  const notes = Object.entries({ note, numbered: positions, unseen }).filter(([, text]) => text);
   return (
     <header>
       <h1>{model.name || title || "attention"}</h1>
@@ -40,18 +42,13 @@ export function Title({ store }: { store: Store }) {
       >
         ?
       </button>
-      {notesOf(store).map(([name, text]) => (
+      {notes.map(([name, text]) => (
         <p key={name} class="note muted" {...{ [`data-${name}`]: "" }}>
           {text}
         </p>
       ))}
     </header>
   );
-}
-
-function notesOf({ page: { note, numbered, unseen } }: Store) {
-  const positions = numbered && `Some positions have no names and are numbered: ${numbered}`;
-  return Object.entries({ note, numbered: positions, unseen }).filter(([, text]) => text);
 }
 
 /** Which record is shown, where there are several; its own numbers and all of its views. */

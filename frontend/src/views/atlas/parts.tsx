@@ -285,7 +285,7 @@ interface HeadGridProps {
 }
 
 /** Tiles of all heads, a row for each layer; arrow keys go from one to the next. */
-export function HeadGrid({ grid, columns = widest(grid), tile }: HeadGridProps) {
+export function HeadGrid({ grid, columns = Math.max(...grid.rows.map((row) => row.length)), tile }: HeadGridProps) {
   return (
     <div
       class="atlas-grid stack"
@@ -311,10 +311,6 @@ export function HeadGrid({ grid, columns = widest(grid), tile }: HeadGridProps) 
       ))}
     </div>
   );
-}
-
-function widest({ rows }: atlas.GridRows): number {
-  return Math.max(...rows.map((row) => row.length));
 }
 
 /** What comes later, and why it did not. */

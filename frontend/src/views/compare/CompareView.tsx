@@ -1,9 +1,10 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { DEFAULTS } from "../../../contract/values";
-import type { PageStack } from "../../../types/page";
+import { DEFAULTS, MOST_IN_TRAY } from "../../../contract/values";
+import type { PageStack, PageTokens } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
+import { walkTiles } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
@@ -68,6 +69,7 @@ export function CompareView({ store, room: place }: ViewParts) {
         ref={root}
         role="list"
         aria-label="Compared pictures"
+        onKeyDown={(event) => walkTiles(event, MOST_IN_TRAY, "[data-picture]")}
         data-same={areOfOneText(store, tray) || undefined}
         data-rows={rows.value > 1 || undefined}
       >
@@ -140,7 +142,9 @@ function Cell({ store, line, room, names, pointed, count, at, onRemove }: CellPr
       aria-label={`${words.join(", ")}; picture ${at + 1} of ${count}. Arrows go to the next, Delete removes it`}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows and Delete work here
       tabIndex={0}
-      onKeyDown={(event) => cellKey(event, onRemove)}
+      onKeyDown={(event) => {
+        if (event.target === event.currentTarget && ["Delete", "Backspace"].includes(event.key)) onRemove();
+      }}
     >
       <header class="stack">
         <button class="tray-name left cut" title="Open it" onClick={() => open(store, line)}>
@@ -176,8 +180,9 @@ function useLink(own: Store, record: string, pointed: Signal<Pointed | null>): v
     const now = pointed.value;
     if (!now) return;
     // Of two records tokens belong together by their place, where there are as many.
-    const same = now.record === record ? sameTokens : asMany;
-    if (same(now.of, own.stack.peek())) own.preview(now.at);
+    const said = ({ pieces }: PageTokens) => (now.record === record ? pieces.join("\n") : pieces.length);
+    const [one, other] = [now.of, own.stack.peek()];
+    if (said(one.query) === said(other.query) && said(one.key) === said(other.key)) own.preview(now.at);
   });
 }
 
@@ -194,15 +199,6 @@ function areOfOneText({ root, stack: shown }: Store, tray: readonly string[]): b
 /** Whether a head is drawn as the input decides: "head" is that, too. */
 function isUsual(view: View, stack: PageStack): boolean {
   return view === "head" || view === usualDrawing(stack);
-}
-
-function asMany(one: PageStack, other: PageStack): boolean {
-  return (["query", "key"] as const).every((side) => one[side].pieces.length === other[side].pieces.length);
-}
-
-function sameTokens(one: PageStack, other: PageStack): boolean {
-  if (one === other) return true;
-  return (["query", "key"] as const).every((side) => one[side].pieces.join("\n") === other[side].pieces.join("\n"));
 }
 
 function open(store: Store, line: string): void {
@@ -228,15 +224,4 @@ function entryWords({ selection, stack, page, quantity, full }: Store, record: s
     sinks ? "" : "without sinks",
     view === "neuron" && neurons !== "model" ? neurons : "",
   ].filter(Boolean);
-}
-
-function cellKey(event: KeyboardEvent & { currentTarget: HTMLElement }, onRemove: () => void): void {
-  if (event.target !== event.currentTarget) return;
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-  if (event.key === "Delete" || event.key === "Backspace") onRemove();
-  else if (step) {
-    const next = step < 0 ? event.currentTarget.previousElementSibling : event.currentTarget.nextElementSibling;
-    (next as HTMLElement | null)?.focus();
-  } else return;
-  event.preventDefault();
 }

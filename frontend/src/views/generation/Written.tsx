@@ -2,6 +2,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { PageGeneration } from "../../../types/page";
 import { largest } from "../../draw/values";
+import { walkTiles } from "../../parts/controls";
 import type { Store } from "../../state/store";
 import { counted, percent, readable } from "../../state/words";
 
@@ -49,7 +50,12 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
           <Told written={written} at={pointed.value ?? step} />
         </span>
       </p>
-      <ol class="flex relative" ref={root} onPointerLeave={() => point(null)}>
+      <ol
+        class="flex relative"
+        ref={root}
+        onPointerLeave={() => point(null)}
+        onKeyDown={(event) => walkTiles(event, MOST, "[data-step]")}
+      >
         {labels.slice(first, first + MOST).map((label, number) => {
           const at = first + number;
           const { text, standIn } = readable(label, 24);
@@ -65,12 +71,6 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
                 onFocus={() => point(at)}
                 onBlur={() => point(null)}
                 onClick={() => go(at)}
-                onKeyDown={(event) => {
-                  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-                  if (!by) return;
-                  event.preventDefault();
-                  root.current?.querySelector<HTMLElement>(`[data-step="${at + by}"]`)?.focus();
-                }}
               >
                 <i />
                 <i />

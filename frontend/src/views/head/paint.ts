@@ -152,7 +152,10 @@ export function writeReadouts(
     const side = otherSide(focus.side);
     const elements = root.querySelector(`[data-column="${side}"] .tokens`)?.children ?? [];
     const most = largest(attention);
-    const { full, least } = barScale(most, store.values.value?.free);
+    // What has no mass to share counts against the strongest.
+    const [full, least] = store.values.value?.free
+      ? [most, most / 50]
+      : [Math.max(FULL_BAR, most), Math.min(LEAST, most / 10)];
     const [first, end] = visibleTokens(geometry[side], geometry.height);
     for (let token = first; token < end; token++) {
       if (most === 0 || Math.abs(attention[token]) < least) continue;
@@ -163,12 +166,6 @@ export function writeReadouts(
   }
   for (const element of root.querySelectorAll<HTMLElement>("[data-lit]"))
     if (!lit.has(element)) element.removeAttribute("data-lit");
-}
-
-/** What has a full bar and what has none; what has no mass to share counts against the strongest. */
-function barScale(most: number, free = false) {
-  if (free) return { full: most, least: most / 50 };
-  return { full: Math.max(FULL_BAR, most), least: Math.min(LEAST, most / 10) };
 }
 
 function writeReadout(element: HTMLElement, store: Store, attention: Float32Array, token: number, full: number): void {

@@ -2,7 +2,7 @@ import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { saveFile } from "../../parts/files";
-import type { ViewParts } from "../../parts/mount";
+import { isTyping, type ViewParts } from "../../parts/mount";
 import { messageOf } from "../../source/source";
 import * as changes from "../../state/changes";
 import type { Live } from "../../state/live";
@@ -85,7 +85,14 @@ function Facts({ live, store }: LiveParts) {
     <p class="live-facts muted" data-live-facts>
       <span title={revision && `revision ${revision}`}>{words.filter(Boolean).join(" · ")}</span>
       {total.value > 0 && (
-        <span title={timingWords(answer.value.opening.timings)}> · answered in {Math.round(total.value)} ms</span>
+        <span
+          title={Object.entries(answer.value.opening.timings)
+            .map(([name, time]) => `${name} ${time.toFixed(0)} ms`)
+            .join(", ")}
+        >
+          {" "}
+          · answered in {Math.round(total.value)} ms
+        </span>
       )}
       {!changes.isInAddress(asked.value) && (
         <span> · not in the address: longer than {count(changes.MOST_IN_ADDRESS)} characters, or no text</span>
@@ -93,12 +100,6 @@ function Facts({ live, store }: LiveParts) {
       {said.value && <span data-live-said> · {said.value}</span>}
     </p>
   );
-}
-
-function timingWords(timings: Readonly<Record<string, number>>): string {
-  return Object.entries(timings)
-    .map(([name, time]) => `${name} ${time.toFixed(0)} ms`)
-    .join(", ");
 }
 
 interface PanelFacts {
@@ -178,7 +179,7 @@ function listenToChanges(bar: HTMLElement, store: Store, live: Live, keys: Event
   const onKey = (event: Event) => {
     const { key, ctrlKey, metaKey, altKey } = event as KeyboardEvent;
     const focused = (root.getRootNode() as ShadowRoot).activeElement;
-    if (key !== "x" || ctrlKey || metaKey || altKey || isField(focused)) return;
+    if (key !== "x" || ctrlKey || metaKey || altKey || isTyping(event)) return;
     const at = focused && root.contains(focused) ? changes.subjectAt(focused, store) : null;
     const subject = at ?? { ...changes.subjectOf(store), query: null, key: null };
     // All heads of a layer at once is nothing that a single key should do.
@@ -194,10 +195,6 @@ function listenToChanges(bar: HTMLElement, store: Store, live: Live, keys: Event
     root.removeEventListener("click", onClick, { capture: true });
     keys.removeEventListener("keydown", onKey);
   };
-}
-
-function isField(element: Element | null): boolean {
-  return element !== null && ["INPUT", "TEXTAREA", "SELECT"].includes(element.tagName);
 }
 
 const FILES = { download: ["record", "safetensors"], page: ["page", "html"] } as const;

@@ -19,7 +19,7 @@ import { liftTile } from "../../draw/values";
 import { density, putPixels, useWidth } from "../../parts/canvas";
 import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
-import { isShare, liftTicks, ticksOf, toldText, valueText, WEIGHT_FACTS } from "../../state/quantity";
+import { isShare, liftTicks, numberPair, ticksOf, valueText, WEIGHT_FACTS } from "../../state/quantity";
 import { pinPair } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { readable, signedNumber } from "../../state/words";
@@ -232,7 +232,7 @@ function Status({ store }: { store: Store }) {
   return (
     <span class="status flex muted slim" aria-live="polite" data-status>
       <bdi>{readable(stack.query.labels[query]).text}</bdi> → <bdi>{readable(stack.key.labels[key]).text}</bdi>
-      <b>{toldText(WEIGHT_FACTS, stack.key.labels.length)(values.weight, values.even)}</b>
+      <b>{numberPair(WEIGHT_FACTS, stack.key.labels.length)(values.weight, values.even)[0]}</b>
       {values.score !== null && <small>score {signedNumber(values.score)}</small>}
       {further && values.value !== null && (
         <small>

@@ -26,7 +26,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
   const scroll = useSignal(0);
   const width = useWidth(root);
   const table = useComputed(() => neuronTable(store, store.selection.value.neurons, query ?? queryShown(store)));
-  const keys = (store.shownStack.value ?? store.stack.value).key;
+  const { query: queries, key: keys } = store.nowStack.value;
   const count = keys.labels.length;
   const sizes = useComputed(() => {
     const features = table.value?.features ?? 1;
@@ -75,7 +75,7 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
       </div>
       <div class="key-heading key-row stack muted" aria-hidden="true">
         <span class="query-name cut">
-          <bdi>{readable(labelAt(store, now.query)).text}</bdi>
+          <bdi>{readable(queries.labels[now.query] ?? "").text}</bdi>
         </span>
         <span class="band-name">{band < 84 ? "q, k" : "query q, key k"}</span>
         <span class="band-name">q × k</span>
@@ -97,10 +97,6 @@ export function KeyRows({ store, room, query }: KeyRowsProps) {
       </div>
     </div>
   );
-}
-
-function labelAt(store: Store, query: number): string {
-  return (store.shownStack.value ?? store.stack.value).query.labels[query] ?? "";
 }
 
 function KeyRow({ store, table, token }: { store: Store; table: NeuronTable; token: number }) {

@@ -2,7 +2,7 @@ import { type ReadonlySignal, type Signal, useComputed, useSignal, useSignalEffe
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../../contract/values";
-import { parseHex, signedRamp, weightRamp } from "../../draw/color";
+import { parseHex, signedRamp } from "../../draw/color";
 import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { PICTURE_TOP } from "../../draw/patches";
 import { thumbLines } from "../../draw/thumbs";
@@ -11,17 +11,15 @@ import { density, followSize, putPixels, useWidth } from "../../parts/canvas";
 import { OptionChoice, Segmented } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
-import type { LoadedKinds } from "../../source/heads";
 import { headName } from "../../state/evidence";
-import { clearestOfEach, headWords, MEASURE_WORDS, mostOf } from "../../state/kinds";
+import { clearestOfEach, headWords } from "../../state/kinds";
 import { isShare } from "../../state/quantity";
 import { keepHead, type Selection, usualDrawing } from "../../state/selection";
 import type { Store } from "../../state/store";
-import { amount } from "../../state/words";
 import { Picture } from "../head/Picture";
 import { Headline, picturesOf } from "../one/OneHead";
 import { placeByLayer, placeByNumber, type Room } from "./place";
-import { LEAST_LINES, paintTile, styleAt, Tiles, useQuantityThumbs, weightThumbs } from "./Tiles";
+import { LEAST_LINES, paintTile, Tiles, useQuantityThumbs, weightThumbs } from "./Tiles";
 
 const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpness" };
 /** Height of the bar above the tiles, and of all beside the picture of the head: headline, names, numbers. */
@@ -89,7 +87,7 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
     if (order === "layer" || !kinds || kinds.left > 0) return placeByLayer(store.stack.value, space);
     return placeByNumber(kinds, order, space);
   });
-  const style = useComputed(() => styleAt(places.value.size, store.selection.value.tiles));
+  const style = useComputed(() => (places.value.size < LEAST_LINES ? "matrices" : store.selection.value.tiles));
   const thumbs = useQuantityThumbs(store, style);
   const height = useComputed(() => (stacked.value ? 0 : BAR + room.value + MORE));
   const under = useComputed(() => !stacked.value && height.value - BAR - places.value.height >= STRIP);
@@ -140,7 +138,6 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
 
 /** How all heads stand and are drawn, and what their colours mean. */
 function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
-  const columns = store.kinds.value?.said.columns;
   return (
     <div class="tiles-bar row wrap apart">
       <OptionChoice
@@ -159,21 +156,7 @@ function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
           onChoose={(tiles) => store.choose({ tiles: tiles as Selection["tiles"] })}
         />
       )}
-      {heat && (
-        <OptionChoice
-          store={store}
-          option="measure"
-          label="colour"
-          name="data-measure"
-          options={CHOICES.measure.filter((name) => name === "kind" || columns?.includes(name))}
-          words={MEASURE_WORDS}
-        />
-      )}
-      {heat && store.kinds.value && store.selection.value.measure !== "kind" ? (
-        <HeatScale store={store} kinds={store.kinds.value} />
-      ) : (
-        <WeightScale store={store} />
-      )}
+      <WeightScale store={store} />
     </div>
   );
 }
@@ -235,14 +218,6 @@ function WeightScale({ store: { quantity, dark, stack, patchRows } }: { store: S
       label={share ? "times the even share" : label}
     />
   );
-}
-
-/** The scale of the measure; kinds have their legend in the sentence of the overview. */
-function HeatScale({ store, kinds }: { store: Store; kinds: LoadedKinds }) {
-  const { measure } = store.selection.value;
-  if (measure === "kind") return null;
-  const ticks = [0, 0.5, 1].map((part) => [part, amount(part * mostOf(kinds, measure))] as const);
-  return <Scale ramp={weightRamp(store.dark.value)} ticks={ticks} label={MEASURE_WORDS[measure]} />;
 }
 
 /** With more tokens than this heads are matrices here. */

@@ -2,7 +2,7 @@ import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@p
 import { useRef } from "preact/hooks";
 import type { PageMoved, PageQuantity } from "../../../types/page";
 import { parseHex, signColors, signedRamp } from "../../draw/color";
-import { fillTile, type KindName, kindColor, kindRamp } from "../../draw/kinds";
+import { fillTile, heatByte, type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { PICTURE_TOP, paintPatches } from "../../draw/patches";
 import { type MatrixTile, paintMatrix, thumbLines, thumbsOf } from "../../draw/thumbs";
 import { type LayerValues, liftByte, topLift } from "../../draw/values";
@@ -13,7 +13,7 @@ import { reportDrawn } from "../../parts/mount";
 import type { LoadedKinds } from "../../source/heads";
 import { pooledLoader } from "../../state/byLayer";
 import { headName, headWords as labelWords, movedWords } from "../../state/evidence";
-import { headHeat, headWords, hereOf, kindAt, kindOf } from "../../state/kinds";
+import { headWords, hereOf, kindAt, kindOf, numbersOf } from "../../state/kinds";
 import { WEIGHT_FACTS } from "../../state/quantity";
 import { keepHead, type Selection, usualDrawing, type View } from "../../state/selection";
 import { addToTray, headLine, type Store } from "../../state/store";
@@ -259,8 +259,13 @@ function Frame({ store, places }: { store: Store; places: Places }) {
 }
 
 /** The colour of each head where tiles are too small for a matrix. */
-function heatOf({ kinds, selection, dark }: Store, { heat }: Places): ((at: number) => number) | undefined {
-  return heat && kinds.value ? headHeat(kinds.value, selection.value.measure, dark.value) : undefined;
+function heatOf({ kinds, dark }: Store, { heat }: Places): ((at: number) => number) | undefined {
+  const known = kinds.value;
+  if (!heat || !known) return undefined;
+  return (at) => {
+    const kind = kindAt(known, at);
+    return kindRamp(kind, dark.value)[heatByte(kind, numbersOf(known, at)("score") || 0)];
+  };
 }
 
 /** Draws all tiles that are known; false where there is nothing to draw yet. */
@@ -343,11 +348,6 @@ type ThumbStyle = Selection["tiles"];
 
 /** Side in CSS pixels from which on lines can be followed in a thumbnail. */
 export const LEAST_LINES = 80;
-
-/** How thumbnails of this side are drawn where a style is wanted. */
-export function styleAt(side: number, wanted: ThumbStyle): ThumbStyle {
-  return side < LEAST_LINES ? "matrices" : wanted;
-}
 
 /** Thumbnails, and how they are drawn. */
 export interface GridThumbs {

@@ -6,7 +6,7 @@ import type { PageQuantity, PageTokens } from "../../../types/page";
 import { signedByte, wordColors, wordRamp } from "../../draw/color";
 import * as patches from "../../draw/patches";
 import { type Focus, type Mask, otherSide, type Side } from "../../draw/tokens";
-import { type LayerValues, largest, liftByte, liftsOf, received, tokenAttention, topLift } from "../../draw/values";
+import { type LayerValues, largest, liftByte, liftOf, received, tokenAttention, topLift } from "../../draw/values";
 import { toByte } from "../../draw/weights";
 import { Minimap } from "../../parts/canvas";
 import { Segmented } from "../../parts/controls";
@@ -165,7 +165,7 @@ export function heatOf(store: Store, direction: Direction, plain = false) {
     side,
     values: heat,
     /** The number of a token. */
-    text: (token: number) => store.told.value(heat[token], even[token]),
+    text: (token: number) => store.numbers.value(heat[token], even[token])[0],
     ramp,
     /** The tokens whose attention it is. */
     focus,
@@ -187,25 +187,21 @@ function heatAndEven(store: Store, focus: Focus | null, direction: Direction, va
   }
   if (direction === "received")
     return { side: "key" as Side, heat: received(values, store.map.value, mask), even: store.evenAttention.value };
-  return { side: "query" as Side, heat: strongestGiven(store), even: evenGiven(store) };
+  // What even attention gives to each key of a query is also the largest that it gives.
+  const heat = strongestGiven(store);
+  return { side: "query" as Side, heat, even: heat.map((_, query) => largest(even?.row(0, query) ?? [])) };
 }
 
 /** Where each value stands in its ramp, and the words of that. */
 function scaleOf(facts: PageQuantity, heat: Float32Array, even: Float32Array, top: number) {
   if (isShare(facts)) {
-    const bytes = Uint8Array.from(liftsOf(heat, even), (lift) => liftByte(lift, top));
+    const bytes = Uint8Array.from(heat, (weight, token) => liftByte(liftOf(weight, even[token]), top));
     return { bytes, ticks: liftTicks(top), label: "times the even share" };
   }
   const most = largest(heat) || 1e-6;
   const byte = (value: number) => (Number.isFinite(value) ? signedByte(value, most) : 128);
   const bytes = Uint8Array.from(heat, facts.signed ? byte : (value) => toByte(Math.max(0, value) / most));
   return { bytes, ticks: ticksOf(facts, most), label: facts.label };
-}
-
-/** What even attention gives to each key of a query, which is also the largest that it gives. */
-function evenGiven({ even }: Store): Float32Array {
-  const values = even.value;
-  return Float32Array.from({ length: values?.queries ?? 0 }, (_, query) => largest(values?.row(0, query) ?? []));
 }
 
 /** The value of largest size that each query gives. */

@@ -1,4 +1,5 @@
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { useMemo, useState } from "preact/hooks";
 import type { AtlasSource, ComparisonIndex } from "../../../source/atlas";
 import * as atlas from "../../../state/atlas";
 import { counted } from "../../../state/words";
@@ -68,7 +69,6 @@ export type ComparisonView = { readonly index: ComparisonIndex; readonly a: Atla
 /** Both maps of all heads, and what changed between them. */
 export function BothMaps({ view }: { view: ComparisonView }) {
   const { index } = view;
-  const maps = useRef<HTMLDivElement>(null);
   return (
     <>
       <header>
@@ -85,11 +85,10 @@ export function BothMaps({ view }: { view: ComparisonView }) {
           below a tile is how much the pair changed: none where both are the same, full where they are as unlike as
           random pairs.
         </p>
-        <div class="twin-maps halves stack relative top" ref={maps}>
+        <Joined index={index}>
           <SideMap view={view} side="a" />
           <SideMap view={view} side="b" />
-          <JoinedPair view={view} maps={maps} />
-        </div>
+        </Joined>
       </section>
       <Changes view={view} />
       <LabelChanges view={view} />
@@ -146,50 +145,30 @@ function MatchedTile({ view, side, at, pair, tabbed }: MatchedTileProps) {
   );
 }
 
-interface JoinedPairProps {
-  view: ComparisonView;
-  /** What holds the tiles of both maps. */
-  maps: { readonly current: HTMLElement | null };
-}
-
-/**
- * Joins the head that is pointed at, or has the focus, with its partner by a line, and says what they are.
- *
- * It marks the tiles itself: drawing two thousand of them again for each step of the pointer would be seen.
- */
-function JoinedPair({ view, maps }: JoinedPairProps) {
-  const [pair, setPair] = useState(-1);
-  const [line, setLine] = useState("");
-  useEffect(() => {
-    const root = maps.current;
-    if (!root) return;
-    const follow = (event: Event) => {
-      const tile = (event.target as HTMLElement).closest<HTMLElement>("[data-pair]");
-      if (tile) setPair(Number(tile.dataset.pair));
-    };
-    const leave = () => setPair(-1);
-    const heard = { pointerover: follow, focusin: follow, pointerleave: leave, focusout: leave };
-    for (const [event, act] of Object.entries(heard)) root.addEventListener(event, act);
-    return () => Object.entries(heard).forEach(([event, act]) => void root.removeEventListener(event, act));
-  }, [maps]);
-  useLayoutEffect(() => {
-    const tiles = [...(maps.current?.querySelectorAll<HTMLElement>(`[data-pair="${pair}"]`) ?? [])];
-    for (const tile of tiles) tile.dataset.joined = "";
-    setLine(maps.current && tiles.length === 2 ? between(maps.current, tiles[0], tiles[1]) : "");
-    return () => {
-      for (const tile of tiles) delete tile.dataset.joined;
-    };
-  }, [maps, pair]);
-  const both = view.index.pairs[pair];
+/** Marks the head that is pointed at, or has the focus, and its partner, and says what they are. */
+function Joined({ index, children }: { index: ComparisonIndex; children: ComponentChildren }) {
+  const [number, setNumber] = useState(-1);
+  const both = index.pairs[number];
+  const follow = ({ target }: Event) => {
+    const tile = (target as HTMLElement).closest<HTMLElement>("[data-pair]");
+    if (tile) setNumber(Number(tile.dataset.pair));
+  };
+  const leave = () => setNumber(-1);
   return (
-    <>
-      <svg class="twin-line" aria-hidden="true">
-        <path d={line} />
-      </svg>
+    <div
+      class="twin-maps halves stack relative top"
+      onPointerOver={follow}
+      onFocusIn={follow}
+      onPointerLeave={leave}
+      onFocusOut={leave}
+    >
+      {children}
+      {/* As a style: to draw two thousand tiles again for each step of the pointer would be seen. */}
+      {both && <style>{`[data-pair="${number}"] .atlas-map{box-shadow:0 0 0 3px var(--accent)}`}</style>}
       <p class="twin-said muted" role="status">
         {both ? (
           <>
-            <b>{atlas.pairName(view.index, both)}</b>: similarity {atlas.shortShare(both.similarity)}
+            <b>{atlas.pairName(index, both)}</b>: similarity {atlas.shortShare(both.similarity)}
             {both.nextBest !== null && `, next best ${atlas.shortShare(both.nextBest)}`}, chance{" "}
             {atlas.shortShare(both.chance)}
             {both.gained.length > 0 && `; gained ${both.gained.join(", ")}`}
@@ -199,23 +178,8 @@ function JoinedPair({ view, maps }: JoinedPairProps) {
           "Point at a head, or go to it by Tab and the arrows: its partner is marked. A click opens both."
         )}
       </p>
-    </>
+    </div>
   );
-}
-
-/** A curve from the edge of one tile to the edge of the other that faces it. */
-function between(root: HTMLElement, one: HTMLElement, other: HTMLElement): string {
-  const frame = root.getBoundingClientRect();
-  const [from, to] = [one.getBoundingClientRect(), other.getBoundingClientRect()];
-  const beside = to.left >= from.right;
-  const start = beside ? [from.right, (from.top + from.bottom) / 2] : [(from.left + from.right) / 2, from.bottom];
-  const end = beside ? [to.left, (to.top + to.bottom) / 2] : [(to.left + to.right) / 2, to.top];
-  const [x, y] = [start[0] - frame.left, start[1] - frame.top];
-  const [toX, toY] = [end[0] - frame.left, end[1] - frame.top];
-  const half = beside ? (toX - x) / 2 : (toY - y) / 2;
-  return beside
-    ? `M${x} ${y}C${x + half} ${y} ${toX - half} ${toY} ${toX} ${toY}`
-    : `M${x} ${y}C${x} ${y + half} ${toX} ${toY - half} ${toX} ${toY}`;
 }
 
 /** The labels that only one head of a pair holds. */

@@ -4,6 +4,7 @@ import { Choice } from "../../../parts/controls";
 import { LabelIcon } from "../../../parts/legend";
 import type { AtlasHead, AtlasText, ComparedPair, ComparedScore } from "../../../source/atlas";
 import * as atlas from "../../../state/atlas";
+import { signedWeight } from "../../../state/words";
 import { FrequentPairs, sharesOf, useHead, Where } from "../HeadPage";
 import { Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
 import { Strata } from "../Texts";
@@ -274,8 +275,8 @@ function rowOf({ index, a }: ComparisonView, score: ComparedScore, alone: boolea
     <Dumbbell before={before} after={after} />,
     atlas.shortShare(before),
     atlas.shortShare(after),
-    <b>{atlas.signed(after - before)}</b>,
-    <span class="twin-wide">{low !== null && high !== null && `[${atlas.signed(low)}, ${atlas.signed(high)}]`}</span>,
+    <b>{signedWeight(after - before)}</b>,
+    <span class="twin-wide">{low !== null && high !== null && `[${signedWeight(low)}, ${signedWeight(high)}]`}</span>,
   ];
   if (alone) return [name, ...numbers] as const;
   return [
