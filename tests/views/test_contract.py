@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from headscope.patterns import COLUMNS, KINDS
+from headscope.patterns import KINDS
 from headscope.views.constants import KIND_COLOURS
-from headscope.views.options import HeadMeasure, KindName
+from headscope.views.options import KindName
 
 pytest.importorskip("pydantic", minversion="2.12")  # older ones write another schema
 
@@ -35,6 +35,5 @@ write_contract.main()
     assert "run `make contract`" in run.stderr
 
 
-def test_kinds_and_measures_are_those_of_the_patterns():
+def test_kinds_are_those_of_the_patterns():
     assert get_args(KindName) == KINDS == tuple(KIND_COLOURS)
-    assert set(get_args(HeadMeasure)) <= set(COLUMNS)

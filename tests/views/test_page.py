@@ -270,6 +270,21 @@ def test_what_is_shown_first_can_be_chosen(rng):
     assert hs.view(record).header["selection"].items() >= first.items()
 
 
+def test_a_causal_text_opens_on_the_token_that_predicts():
+    queries = keys = 6
+    weights = np.tril(np.ones((1, 2, queries, keys), np.float32))
+    record = hs.from_weights(weights / weights.sum(axis=-1, keepdims=True), list("abcdef"))
+    both = hs.from_weights(np.full((1, 2, queries, keys), 1 / keys, np.float32), list("abcdef"))
+    opened = [
+        hs.view(record, view="text"),
+        hs.view(record, view="text", query=[]),
+        hs.view(record, view="matrix"),
+        hs.view(both, view="text"),
+    ]
+    pinned = [page.header["selection"]["query"] for page in opened]
+    assert pinned == [[queries - 1], [], [], []]
+
+
 def test_every_option_of_the_selection_opens_the_page_with_it():
     chosen = {
         "view": "neuron",
@@ -281,7 +296,6 @@ def test_every_option_of_the_selection_opens_the_page_with_it():
         "quantity": "effect",
         "filter": "all",
         "kind": "near",
-        "measure": "sharpness",
         "zoom": [1.5, 0.0, 3.0],
         "tray": ["0-1", "1-0,2 view=matrix query=3 hide_special=1"],
         "shown_record": "b",
@@ -333,7 +347,7 @@ def test_layers_without_attention_are_named_with_the_reason(rng):
         ({"top_percent": 30}, r"figures have it: hs.figure\(record, top_percent=30\)"),
         ({"pinned": "max"}, "pinned must be one of 'mean', 'sum', not 'max'"),
         ({"layout": "circle"}, "layout must be one of 'auto', 'columns', 'rows'"),
-        ({"measure": "beauty"}, "measure must be one of 'kind', 'sharpness', "),
+        ({"order": "size"}, "order must be one of 'layer', 'kind', "),
     ],
 )
 def test_what_is_put_together_is_checked(options, message):

@@ -164,7 +164,7 @@ function Joined({ index, children }: { index: ComparisonIndex; children: Compone
     >
       {children}
       {/* As a style: to draw two thousand tiles again for each step of the pointer would be seen. */}
-      {both && <style>{`[data-pair="${number}"] .atlas-map{box-shadow:0 0 0 3px var(--accent)}`}</style>}
+      {both && <style>{`.twin-tile[data-pair="${number}"] .atlas-map{box-shadow:0 0 0 3px var(--accent)}`}</style>}
       <p class="twin-said muted" role="status">
         {both ? (
           <>
