@@ -24,14 +24,7 @@ from headscope.live import contract as _live
 from headscope.views import constants
 from headscope.views import contract as _contract
 from headscope.views.answer_contract import AnswerPicture
-from headscope.views.options import (
-    DEFAULTS,
-    MOVED_VIEWS,
-    NUMBERS_OF,
-    PICTURE_OPTIONS,
-    PageSelection,
-    declared,
-)
+from headscope.views.options import DEFAULTS, MOVED_VIEWS, PICTURE_OPTIONS, PageSelection, declared
 from headscope.views.quantities import BUILT_IN, KNOWN, RECORD_QUANTITIES
 from headscope.views.view_table import ViewFacts, views_with
 from headscope.views.why_contract import WhyPicture
@@ -100,7 +93,6 @@ def values() -> str:
     """What is more than a type: defaults, choices, what views have, numbers and colours."""
     options = declared(PageSelection)
     choices = {name: option.choices for name, option in options.items() if option.choices}
-    numbers = [name for name, option in options.items() if option.type in (int, int | None)]
     assert set(FACTS) <= set(ViewFacts.__dataclass_fields__)
     facts = " | ".join(map(json.dumps, FACTS))
     shared = {name: value for name, value in vars(constants).items() if name.isupper()}
@@ -112,9 +104,7 @@ def values() -> str:
             "What a page shows where nothing is chosen, beside its view, stack and layer.",
             ': Omit<PageSelection, "view" | "stack" | "layer">',
         ),
-        _const("NUMBERS", numbers, "Options that are one whole number."),
         _const("PICTURE_OPTIONS", PICTURE_OPTIONS, "What each picture of the tray has for itself."),
-        _const("PLACES", NUMBERS_OF, "What the options that name heads, layers or tokens number."),
         _const(
             "VIEWS_WITH",
             {fact: views_with(fact) for fact in FACTS},

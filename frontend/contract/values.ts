@@ -45,18 +45,8 @@ export const DEFAULTS: Omit<PageSelection, "view" | "stack" | "layer"> = {
   tray: [],
 };
 
-/** Options that are one whole number. */
-export const NUMBERS = ["layer"] as const;
-
 /** What each picture of the tray has for itself. */
 export const PICTURE_OPTIONS = ["query", "key", "quantity", "filter", "hide_special", "sinks", "direction", "neurons"] as const;
-
-/** What the options that name heads, layers or tokens number. */
-export const PLACES = {
-  heads: "heads",
-  query: "query",
-  key: "key",
-} as const;
 
 /** The views that have something: see `ViewFacts` in view_table.py. */
 export const VIEWS_WITH: Readonly<Record<"mask" | "picture" | "wide" | "alone" | "tokens", readonly PageSelection["view"][]>> = {

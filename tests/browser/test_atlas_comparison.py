@@ -5,8 +5,8 @@ import pytest
 import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .test_accessibility import AXE, grave
 from .live_pages import wait_for
+from .test_accessibility import AXE, grave
 from .test_atlas_page import TEXTS, folder_opened
 
 MARKED = """all => all

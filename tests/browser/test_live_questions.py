@@ -1,5 +1,6 @@
 """What can be asked of a live model in a real browser: which heads matter, and what is alike."""
 
+import re
 import threading
 import time
 from contextlib import contextmanager
@@ -114,12 +115,13 @@ def test_every_head_is_coloured_by_what_it_matters(tab):
         words = to.input_value()
         opened.locator("[data-matters]").click()
         expect(opened.locator('[data-matters-ranked="exact"]')).to_be_visible(timeout=SLOW)
-        assert opened.locator("[data-matters-head]").count() == 15
+        assert tab.locator("[data-order=ranked] [data-tile]").count() == 15
         legend = tab.locator('[data-on-grid="exact"]')
         expect(legend).to_contain_text(words)
         expect(legend).to_contain_text("nats")
-        first = opened.locator("[data-matters-head]").first
-        head, said = first.get_attribute("data-matters-head"), first.locator(".number").inner_text()
+        first = tab.locator("[data-order=ranked] [data-tile]").first
+        head, label = first.get_attribute("data-tile"), first.get_attribute("aria-label")
+        said = label.rpartition("by what they matter: ")[2]
         assert color_of(tab, head) != plain
         assert said in tab.locator(f'[data-tile="{head}"]').evaluate(
             "tile => getComputedStyle(tile, '::after').content"
@@ -245,23 +247,22 @@ def test_a_pattern_is_painted_by_keyboard_and_in_one_stroke(tab):
         tab.mouse.move(last["x"] + 8, last["y"] + 8, steps=20)
         tab.mouse.up()
         assert painted(tab) == 7
-        expect(opened.locator("[data-sketched-head]").first).to_be_visible(timeout=SLOW)
+        ranked = tab.locator("[data-order=ranked] [data-tile]")
+        expect(ranked.first).to_be_visible(timeout=SLOW)
         opened.locator("[data-stamp-head]").click()
-        expect(opened.locator("[data-sketched-head]").first).to_be_visible(timeout=SLOW)
-        # Over the atlas the mean map of a head is most like itself; arrows go down all heads.
+        expect(ranked.first).to_be_visible(timeout=SLOW)
+        # Over the atlas the mean map of a head is most like itself; arrows go along all heads.
         opened.locator('[data-option="atlas"]').click()
         expect(opened.locator('[data-option="atlas"]')).to_have_text("the atlas (3 texts)")
         opened.locator("[data-stamp-head]").click()
-        first = opened.locator("[data-sketched-head]").first
-        expect(first).to_contain_text("1.0", timeout=SLOW)
-        assert opened.locator("[data-sketched-head]").count() == 15
-        name = first.get_attribute("data-sketched-head")
-        expect(tab.locator(f'[data-tile="{name}"]')).to_have_attribute("aria-current", "true")
-        first.focus()
-        tab.keyboard.press("ArrowDown")
-        tab.keyboard.press("Enter")
-        second = opened.locator("[data-sketched-head]").nth(1).get_attribute("data-sketched-head")
-        expect(tab.locator(f'[data-tile="{second}"]')).to_have_attribute("aria-current", "true")
+        likest = re.compile("like the drawing: 1.0")
+        expect(ranked.first).to_have_attribute("aria-label", likest, timeout=SLOW)
+        assert ranked.count() == 15
+        expect(ranked.first).to_have_attribute("aria-current", "true")
+        ranked.first.focus()
+        tab.keyboard.press("ArrowRight")
+        expect(ranked.nth(1)).to_have_attribute("aria-current", "true")
+    expect(tab.locator("[data-order=ranked]")).to_have_count(0)
 
 
 @pytest.mark.parametrize(

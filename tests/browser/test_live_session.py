@@ -154,7 +154,7 @@ def test_axe_finds_nothing_in_the_bar_and_its_panels(scheme, width, browser, por
                 page.locator("[data-written-token]").first.click()
             if name == "sketch":
                 page.locator('[data-stamp="previous token"]').click()
-                page.locator("[data-sketched-head]").first.wait_for()
+                page.locator("[data-order=ranked]").wait_for()
             expect(page.locator(f'[data-open-panel="{name}"]')).to_be_visible()
             problems = page.evaluate(
                 "axe.run(document, { resultTypes: ['violations'], preload: false })"

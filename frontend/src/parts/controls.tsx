@@ -65,7 +65,7 @@ export function Choice<Option extends string>(given: ChoiceProps<Option>) {
   );
 }
 
-type Options = "order" | "filter" | "pinned" | "neurons" | "quantity";
+type Options = "filter" | "pinned" | "neurons" | "quantity";
 type Given = Pick<ChoiceProps<string>, "label" | "silent" | "title" | "name" | "words"> & {
   options?: readonly string[];
 };

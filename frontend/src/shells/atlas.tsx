@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { followSystemTheme, styledRoot } from "../parts/theme";
-import { type AtlasIndex, type AtlasSource, type ComparisonIndex, scriptSource, type TreeIndex } from "../source/atlas";
+import { type AnyIndex, type AtlasSource, scriptSource } from "../source/atlas";
 import { type AtlasPlace, readMetric, readPlace } from "../state/atlas";
 import { ComparisonPlace } from "../views/atlas/comparison/BothMaps";
 import { HeadPage } from "../views/atlas/HeadPage";
@@ -26,7 +26,9 @@ function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) 
     // A page that was followed to begins at its top, and is said.
     scrollTo(0, 0);
     if (where) root.current?.querySelector<HTMLElement>("h1")?.focus();
-    document.title = index ? `${where ? `Head ${where} – ` : ""}${nameOf(index)}` : document.title;
+    if (!index) return;
+    const name = index.kind === "comparison" ? index.names.join(" and ") : index.model || "Atlas";
+    document.title = where ? `Head ${where} – ${name}` : name;
   }, [where, index]);
   if (failure) {
     return (
@@ -38,46 +40,32 @@ function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) 
   }
   return (
     <main class="headscope atlas" ref={root} data-theme={dark ? "dark" : "light"} data-headscope>
-      {index && isTree(index) && <TreePlace index={index} source={source} dark={dark} place={place} />}
-      {index && isComparison(index) && (
-        <ComparisonPlace index={index} source={source} dark={dark} place={place} fragment={fragment} />
-      )}
-      {index && isAtlas(index) && <AtlasPlaceShown index={index} source={source} dark={dark} place={place} />}
+      {index && <Place index={index} source={source} dark={dark} place={place} fragment={fragment} />}
     </main>
   );
 }
 
-type PlaceProps<Index> = { index: Index; source: AtlasSource; dark: boolean; place: AtlasPlace };
+type PlaceProps = { index: AnyIndex; source: AtlasSource; dark: boolean; place: AtlasPlace; fragment: string };
 
-function AtlasPlaceShown({ index, source, dark, place }: PlaceProps<AtlasIndex>) {
-  const view = useMemo(() => viewOf(index, source, dark, ""), [index, source, dark]);
-  if (!place.head) return <MapPage view={view} find={place.find} />;
-  return <HeadPage key={place.head.join("-")} view={view} place={place} />;
-}
-
-/** The same of a tree of HeadVis. */
-function TreePlace({ index, source, dark, place }: PlaceProps<TreeIndex>) {
-  const view = useMemo(() => ({ index, dark, source }), [index, source, dark]);
-  if (!place.head) return <TreeMap view={view} metric={readMetric(location.hash, index)} />;
-  return <TreeHeadPage key={place.head.join("-")} view={view} place={place} />;
-}
-
-type AnyIndex = AtlasIndex | TreeIndex | ComparisonIndex;
-
-function isTree(index: AnyIndex): index is TreeIndex {
-  return "kind" in index && index.kind === "headvis";
-}
-
-function isComparison(index: AnyIndex): index is ComparisonIndex {
-  return "kind" in index && index.kind === "comparison";
-}
-
-function isAtlas(index: AnyIndex): index is AtlasIndex {
-  return !("kind" in index);
-}
-
-function nameOf(index: AnyIndex): string {
-  return isComparison(index) ? index.names.join(" and ") : index.model || "Atlas";
+/** What an address leads to in an atlas, in two of them or in a tree of HeadVis. */
+function Place({ index, source, dark, place, fragment }: PlaceProps) {
+  const view = useMemo(
+    () => (index.kind === undefined ? viewOf(index, source, dark, "") : null),
+    [index, source, dark],
+  );
+  const key = place.head?.join("-");
+  if (index.kind === "comparison")
+    return <ComparisonPlace index={index} source={source} dark={dark} place={place} fragment={fragment} />;
+  if (index.kind === "headvis") {
+    const tree = { index, dark, source };
+    return key ? (
+      <TreeHeadPage key={key} view={tree} place={place} />
+    ) : (
+      <TreeMap view={tree} metric={readMetric(fragment, index)} />
+    );
+  }
+  if (!view) return null;
+  return key ? <HeadPage key={key} view={view} place={place} /> : <MapPage view={view} find={place.find} />;
 }
 
 function useDark(host: HTMLElement): boolean {

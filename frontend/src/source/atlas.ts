@@ -18,6 +18,7 @@ export interface AtlasTile {
 }
 
 export interface AtlasIndex {
+  readonly kind?: undefined;
   readonly model: string;
   readonly texts: number;
   readonly tokens: number;
@@ -74,6 +75,8 @@ export interface AtlasHead {
 }
 
 export type AtlasText = { readonly words: readonly string[]; readonly special: readonly number[] };
+
+export type AnyIndex = AtlasIndex | TreeIndex | ComparisonIndex;
 
 /** What the scripts of a folder hold by their names: an index, heads, texts. */
 export interface AtlasSource {

@@ -47,8 +47,6 @@ export type Selection = { readonly [Key in keyof PageSelection]: Frozen<PageSele
 
 type Frozen<Value> = Value extends (infer Item)[] ? readonly Item[] : Value;
 
-type PlaceOption = keyof typeof values.PLACES;
-
 export function pageSelection(page: Page): Selection {
   const selection = { ...page.selection, ...values.DEFAULTS, ...page.selection };
   return fitSelection(selection, page.beside?.[selection.shown_record] ?? page, page);
@@ -76,7 +74,9 @@ export function fitSelection(selection: Selection, page: Page, root = page): Sel
     ),
     filter: isPair(stack) && values.CHOICES.filter.includes(selection.filter) ? selection.filter : "all",
     quantity: known.find(({ name }) => name === selection.quantity)?.name ?? "weight",
-    ...fitPlaces(selection, stack),
+    heads: fitHeads(selection.heads, stack),
+    query: fitTokens(selection.query, stack.query.labels.length),
+    key: fitTokens(selection.key, stack.key.labels.length),
     view,
   };
 }
@@ -100,11 +100,6 @@ export function chooseStack(selection: Selection, stack: string, page: Page): Se
 export function stepLayer(selection: Selection, step: number, stack: PageStack): Selection {
   const at = stack.layers.findIndex(({ layer }) => layer === selection.layer) + step;
   return at in stack.layers ? { ...selection, layer: stack.layers[at].layer } : selection;
-}
-
-/** One head of one layer. */
-export function openHead(selection: Selection, layer: number, head: number, stack: PageStack): Selection {
-  return { ...selection, layer, heads: fitHeads([head], stack) };
 }
 
 /** The one head that is chosen, as its thumbnail is numbered; null where it is not one. */
@@ -140,20 +135,6 @@ export function togglePin(selection: Selection, { side, token }: Place, add = fa
 /** Pins exactly these tokens of both sides. */
 export function pinPair(selection: Selection, pair: Record<Side, number>): Selection {
   return { ...selection, query: [pair.query], key: [pair.key] };
-}
-
-/** The options that name heads or tokens, with what of it the stack has. */
-function fitPlaces(selection: Selection, stack: PageStack): Pick<Selection, PlaceOption> {
-  const fitted = Object.entries(values.PLACES).map(([name, of]) => [
-    name,
-    fitNumbers(selection[name as PlaceOption], of, stack),
-  ]);
-  return Object.fromEntries(fitted) as Pick<Selection, PlaceOption>;
-}
-
-function fitNumbers(wanted: Selection["heads"], of: string, stack: PageStack): Selection["heads"] {
-  if (of === "heads" || !wanted) return fitHeads(wanted, stack);
-  return fitTokens(wanted, stack[of as Side].labels.length);
 }
 
 function fitHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): Selection["heads"] {

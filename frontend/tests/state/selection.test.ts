@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { chooseStack, fitSelection, openHead, pageSelection, stepLayer, togglePin } from "../../src/state/selection";
+import { chooseStack, fitSelection, pageSelection, stepLayer, togglePin } from "../../src/state/selection";
 import { examplePage, tokens } from "../examples/page";
 
 const { page } = examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: tokens(["a", "b", "c", "d"]) });
@@ -59,10 +59,6 @@ test("shift pins tokens beside each other, and releases them one by one", () => 
   expect(two.key).toEqual([0, 6]);
   expect(togglePin(two, PIN, true).key).toEqual([0]);
   expect(togglePin(two, PIN).key).toEqual([6]);
-});
-
-test("a head is opened from the grid", () => {
-  expect(openHead(start, 5, 2, self)).toMatchObject({ layer: 5, heads: [2] });
 });
 
 test("what the page cannot show is brought to the nearest that it can", () => {

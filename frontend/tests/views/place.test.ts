@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import { CHOICES } from "../../contract/values";
 import type { LoadedKinds } from "../../src/source/heads";
 import { floats } from "../../src/source/layers";
-import { type Places, placeByLayer, placeByNumber } from "../../src/views/overview/place";
+import { headsByKind } from "../../src/state/kinds";
+import { bySharpness, type Places, placeByLayer, placeInOrder } from "../../src/views/overview/place";
 import { examplePage } from "../examples/page";
 
 const range = (count: number) => Array.from({ length: count }, (_, at) => at);
@@ -61,7 +62,7 @@ function loaded(): LoadedKinds {
 
 test("by kind each kind begins a row of its own, the clearest first", () => {
   const kinds = loaded();
-  const places = placeByNumber(kinds, "kind", ROOM);
+  const places = placeInOrder(headsByKind(kinds), ROOM);
   expect(places.rows.map(({ kind, text }) => `${kind} ${text}`)).toEqual(
     CHOICES.kind.slice(0, 7).map((kind) => `${kind} 5`),
   );
@@ -72,7 +73,7 @@ test("by kind each kind begins a row of its own, the clearest first", () => {
 });
 
 test("by sharpness the sharpest head stands first", () => {
-  const places = placeByNumber(loaded(), "sharpness", ROOM);
+  const places = placeInOrder([bySharpness(loaded())], ROOM);
   expect(places.cells[0]).toMatchObject({ at: 34, row: 0, column: 0 });
   expect(places.rows[0].text).toBe(".85");
   expectApart(places);

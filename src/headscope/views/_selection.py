@@ -51,11 +51,15 @@ def first_selection(header: Page, options: PageOptions) -> PageSelection:
     # All heads of a long text would make the first picture slow: it then opens with one of them.
     if first["heads"] is None and len(heads) * len(sides[0]) * len(sides[1]) > QUICK:
         first["heads"] = heads[:1]
-    # The last token of a causal text predicts, so the text opens with what it looks at.
-    unpinned = first["view"] == "text" and not {"query", "key"} & set(given)
-    if unpinned and stack.get("kinds", {}).get("causal") and "areas" not in stack["query"]:
-        first["query"] = [len(sides[0]) - 1]
+    if first["view"] == "text" and not {"query", "key"} & set(given):
+        first["query"] = _predicting(stack)
     return first
+
+
+def _predicting(stack: PageStack) -> list[int]:
+    """The last token of a causal text, which predicts; none of a picture, and of other texts."""
+    causal = stack.get("kinds", {}).get("causal") and "areas" not in stack["query"]
+    return [len(stack["query"]["pieces"]) - 1] if causal else []
 
 
 def changed_selection(

@@ -24,6 +24,16 @@ interface Origin {
   readonly layers: LayerCache;
 }
 
+/** Heads in an order that no page has, such as by what they matter to a guess of a model. */
+export interface Ranked {
+  readonly stack: string;
+  readonly label: string;
+  /** As thumbnails are numbered. */
+  readonly heads: readonly number[];
+  /** What is told of each of them. */
+  readonly text: (head: number) => string;
+}
+
 /** What a reader has chosen of a page, or of a further record of it that the selection names. */
 export function chosenState(given: Source, wanted: Partial<Selection>, shared?: LayerCache) {
   const start = (given.root ?? given).header;
@@ -60,6 +70,7 @@ export function chosenState(given: Source, wanted: Partial<Selection>, shared?: 
     hover: signal<Hover>({}),
     /** The head under the pointer, as its thumbnail is numbered; the overview shows it in full. */
     peeked: signal<number | null>(null),
+    ranked: signal<Ranked | null>(null),
     /** Whether the sheet of keys and marks is open. */
     help: signal(false),
     /** All heads on black: as a poster, or layer after layer. */

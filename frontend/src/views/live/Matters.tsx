@@ -1,16 +1,17 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { LivePlace, MattersValues } from "../../../types/live";
+import type { PageStack } from "../../../types/page";
 import { type Ramp, signedByte, signedRamp, wordColors } from "../../draw/color";
-import { Check, Choice, Segmented, walkTiles } from "../../parts/controls";
+import { Check, Choice, Segmented } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { fromBase64, messageOf } from "../../source/source";
 import { distance } from "../../state/evidence";
 import type { MattersTo } from "../../state/ranking";
-import { openHead } from "../../state/selection";
 import { boardOf, type Drawing, emptyBoard, likest, meanBoards, type Sketched } from "../../state/sketch";
 import type { Store } from "../../state/store";
+import type { Ranked } from "../../state/store/chosen";
 import { chance, counted, percent, quoted, readable, shortWeight } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
 import { placesShown } from "./OutputPanel";
@@ -47,6 +48,7 @@ export function Matters({ live, store }: LiveParts) {
           disabled={progress.value !== null || live.busy.value}
           onClick={() => {
             onGrid.value = true;
+            store.choose({ view: "overview" });
             void start(target);
           }}
         >
@@ -72,7 +74,12 @@ export function Matters({ live, store }: LiveParts) {
         )}
         <small role="alert">{problem.value}</small>
       </div>
-      {values && <Ranked values={values} store={store} method={now?.method ?? ""} />}
+      {values && (
+        <p class="live-note muted" data-matters-ranked={now?.method}>
+          {now?.method === "gradient" ? "By gradient, a preview without sign: " : ""}
+          {values.label}. All heads stand in this order.
+        </p>
+      )}
     </>
   );
 }
@@ -90,46 +97,39 @@ function targetsOf(places: readonly LivePlace[]): readonly MattersTo[] {
   );
 }
 
-/** All heads, those that matter most first. */
-function Ranked({ values: of, store, method }: { values: MattersValues; store: Store; method: string }) {
-  const { values, label } = of;
-  const order = [...values].sort((a, b) => Math.abs(b[2]) - Math.abs(a[2]));
-  const most = Math.max(Math.abs(order[0]?.[2] ?? 0), 1e-12);
-  return (
-    <>
-      <p class="live-note muted">
-        {method === "gradient" ? "By gradient, a preview without sign: " : ""}
-        {label}.
-      </p>
-      <div data-matters-ranked={method}>
-        <RankedHeads
-          store={store}
-          name="matters"
-          label={`Heads by ${label}`}
-          heads={order.map(([layer, head, value]) => ({
-            layer,
-            head,
-            part: Math.abs(value) / most,
-            text: effectText(of, value),
-            isBelow: value < 0,
-          }))}
-        />
-      </div>
-    </>
-  );
-}
-
 /** The half of a ramp of both signs that is above 0. */
 function upper(ramp: Ramp): Ramp {
   return ramp.map((_, byte) => ramp[128 + (byte >> 1)]);
 }
 
+/** Heads in the order in which they are given, each with its value; null where there are none. */
+function ranking(
+  { name, layers, heads, head_numbers: numbers }: PageStack,
+  label: string,
+  order: readonly (readonly [layer: number, head: number, value: number])[],
+  text: (value: number) => string,
+): Ranked | null {
+  const rowOf = (number: number) => layers.findIndex(({ layer }) => layer === number);
+  const values = new Map(order.map(([layer, head, value]) => [rowOf(layer) * heads + numbers.indexOf(head), value]));
+  const all = { stack: name, label, heads: [...values.keys()], text: (at: number) => text(values.get(at) ?? 0) };
+  return order.length > 0 ? all : null;
+}
+
 /** What each head matters, as the colour of the head wherever it stands, with its scale. */
 export function MattersOnGrid({ live, store }: LiveParts) {
   const { shown, onGrid, progress } = live.matters;
-  const now = shown.value;
-  const values = now?.values.find(({ stack }) => stack === store.pieceStack.value.name);
-  if (!now || !values || !onGrid.value) return null;
+  const found = useComputed(() => {
+    const { name } = store.pieceStack.value;
+    return onGrid.value ? shown.value?.values.find(({ stack }) => stack === name) : undefined;
+  });
+  useSignalEffect(() => {
+    const of = found.value;
+    const order = [...(of?.values ?? [])].sort((a, b) => Math.abs(b[2]) - Math.abs(a[2]));
+    const text = (value: number) => (of ? effectText(of, value) : "");
+    store.ranked.value = ranking(store.pieceStack.peek(), "by what they matter", order, text);
+  });
+  const [now, values] = [shown.value, found.value];
+  if (!now || !values) return null;
   const most = largest(values);
   const ramp = signedRamp(store.dark.value);
   const first = hasSigns(values) ? -most : 0;
@@ -191,54 +191,6 @@ function effectText(of: MattersValues, value: number): string {
   return `${hasSigns(of) ? sign : ""}${distance(Math.abs(value))}`;
 }
 
-/** A head in an order, with a bar and a number. */
-interface RankedHead {
-  readonly layer: number;
-  readonly head: number;
-  /** Of the longest bar. */
-  readonly part: number;
-  readonly text: string;
-  readonly isBelow?: boolean;
-}
-
-interface RankedHeadsProps {
-  store: Store;
-  /** They are found by it: `data-sketched-head`. */
-  name: "sketched" | "matters";
-  label: string;
-  heads: readonly RankedHead[];
-}
-
-/** Heads in an order; each opens. Tab reaches the first, arrows the others. */
-export function RankedHeads({ store, name, label, heads }: RankedHeadsProps) {
-  const mark = `data-${name}-head`;
-  return (
-    <ol
-      class="live-likest stack"
-      data-ranked={name}
-      aria-label={label}
-      onKeyDown={(event) => walkTiles(event, 1, "button")}
-    >
-      {heads.map(({ layer, head, part, text, isBelow }, place) => (
-        <li key={`${layer}-${head}`}>
-          <button
-            class="stack middle left"
-            {...{ [mark]: `${layer}-${head}` }}
-            tabIndex={place === 0 ? 0 : -1}
-            onClick={() => store.select((now) => openHead(now, layer, head, store.pieceStack.peek()))}
-          >
-            <b>
-              {layer}-{head}
-            </b>
-            <i data-below={isBelow || undefined} style={{ "--part": part }} />
-            <span class="number">{text}</span>
-          </button>
-        </li>
-      ))}
-    </ol>
-  );
-}
-
 /** A blank map to draw a pattern on, and the heads that look most like it: on this text, or over those of an atlas. */
 export function Sketch({ live, store }: LiveParts) {
   const [board, over, problem] = [useSignal<Drawing>(emptyBoard()), useSignal("text"), useSignal("")];
@@ -253,8 +205,23 @@ export function Sketch({ live, store }: LiveParts) {
     );
   }, [isAtlas, live, ofAtlas, problem]);
   const shown = useComputed(() => (over.value === "atlas" ? ofAtlas.value : sketchedOf(store)));
-  const others = isAtlas && ofAtlas.value && ofAtlas.value.stack !== store.pieceStack.value.name;
-  const heads = shown.value && !others ? likest(board.value, shown.value) : [];
+  /** An atlas is of one stack. */
+  const isHere = useComputed(() => {
+    const of = over.value === "atlas" ? ofAtlas.value?.stack : undefined;
+    return (of ?? store.pieceStack.value.name) === store.pieceStack.value.name;
+  });
+  useSignalEffect(() => {
+    const likeness = isHere.value && shown.value ? likest(board.value, shown.value) : [];
+    const order = likeness.map(({ layer, head, likeness: value }) => [layer, head, value] as const);
+    store.ranked.value = ranking(store.pieceStack.value, "like the drawing", order, shortWeight);
+    if (store.ranked.value && store.view.peek() !== "overview") store.choose({ view: "overview" });
+  });
+  useEffect(
+    () => () => {
+      store.ranked.value = null;
+    },
+    [store],
+  );
   const fromHead = () => {
     const [layer, head] = [store.layerNumber.value, store.stack.value.head_numbers[store.head.value]];
     const at = shown.value?.heads.findIndex((of) => of[0] === layer && of[1] === head) ?? -1;
@@ -274,11 +241,11 @@ export function Sketch({ live, store }: LiveParts) {
         )}
         <span>
           Draw where tokens look: rows look, columns are looked at
-          {isAtlas && ", the first six and the last six tokens of a text"}. Heads by the correlation with{" "}
+          {isAtlas && ", the first six and the last six tokens of a text"}. All heads stand by the correlation with{" "}
           {isAtlas ? "their mean map" : "their weights"}.
         </span>
         <small role="alert">
-          {others ? `The atlas has the heads of the stack ${ofAtlas.value?.stack} alone.` : problem.value}
+          {isHere.value ? problem.value : `The atlas has the heads of the stack ${ofAtlas.value?.stack} alone.`}
         </small>
       </div>
       <SketchBoard board={board.value} ends={isAtlas} onDraw={(drawn) => (board.value = drawn)}>
@@ -286,17 +253,6 @@ export function Sketch({ live, store }: LiveParts) {
           as the shown head
         </button>
       </SketchBoard>
-      <RankedHeads
-        store={store}
-        name="sketched"
-        label="Heads, the likest first"
-        heads={heads.map(({ layer, head, likeness }) => ({
-          layer,
-          head,
-          part: Math.max(0, likeness),
-          text: shortWeight(likeness),
-        }))}
-      />
     </div>
   );
 }

@@ -8,17 +8,17 @@ import { PICTURE_TOP } from "../../draw/patches";
 import { thumbLines } from "../../draw/thumbs";
 import { topLift } from "../../draw/values";
 import { density, followSize, putPixels, useWidth } from "../../parts/canvas";
-import { OptionChoice, Segmented } from "../../parts/controls";
+import { Choice, Segmented } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
-import { clearestOfEach, headWords } from "../../state/kinds";
+import { clearestOfEach, headsByKind, headWords } from "../../state/kinds";
 import { isShare } from "../../state/quantity";
 import { keepHead, type Selection, usualDrawing } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { Picture } from "../head/Picture";
 import { Headline, picturesOf } from "../one/OneHead";
-import { placeByLayer, placeByNumber, type Room } from "./place";
+import { bySharpness, placeByLayer, placeInOrder, type Room } from "./place";
 import { LEAST_LINES, paintTile, Tiles, useQuantityThumbs, weightThumbs } from "./Tiles";
 
 const ORDER_WORDS = { layer: "by layer", kind: "by kind", sharpness: "by sharpness" };
@@ -83,9 +83,10 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
   const places = useComputed(() => {
     const space = spaceOf(store, width.value, room.value, stacked.value, wide.value);
     const { order } = store.selection.value;
-    const kinds = store.kinds.value;
+    const [kinds, ranked] = [store.kinds.value, store.ranked.value];
+    if (ranked?.stack === store.stack.value.name) return placeInOrder([ranked], space);
     if (order === "layer" || !kinds || kinds.left > 0) return placeByLayer(store.stack.value, space);
-    return placeByNumber(kinds, order, space);
+    return placeInOrder(order === "kind" ? headsByKind(kinds) : [bySharpness(kinds)], space);
   });
   const style = useComputed(() => (places.value.size < LEAST_LINES ? "matrices" : store.selection.value.tiles));
   const thumbs = useQuantityThumbs(store, style);
@@ -138,15 +139,20 @@ export function OverviewView({ store, room: allRoom }: ViewParts) {
 
 /** How all heads stand and are drawn, and what their colours mean. */
 function TilesBar({ store, heat }: { store: Store; heat: boolean }) {
+  const ranked = store.ranked.value;
   return (
     <div class="tiles-bar row wrap apart">
-      <OptionChoice
-        store={store}
-        option="order"
+      <Choice
         label="Order of the heads"
         silent
         name="data-order-choice"
-        words={ORDER_WORDS}
+        options={ranked ? ["ranked", ...CHOICES.order] : CHOICES.order}
+        words={{ ...ORDER_WORDS, ranked: ranked?.label ?? "" }}
+        chosen={ranked ? "ranked" : store.selection.value.order}
+        onChoose={(order) => {
+          store.ranked.value = null;
+          store.choose({ order: order as Selection["order"] });
+        }}
       />
       {!heat && !store.patchRows.value && (
         <Segmented

@@ -56,7 +56,7 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
       ref={root}
       role="group"
       aria-label="All heads"
-      data-order={store.selection.value.order}
+      data-order={store.ranked.value ? "ranked" : store.selection.value.order}
       style={{ width: `${width}px`, height: `${height}px`, "--tile": `${places.value.size}px` }}
       onPointerLeave={() => (store.peeked.value = null)}
       onKeyDown={(event) => walk(event, store, places.value)}
@@ -232,13 +232,14 @@ function Tile({ store, cell, size, opens, moved, words }: TileProps) {
 }
 
 /** What is said of a head where it is not seen: what it does, how far it moved, its labels. */
-function tileLabel({ stack, evidence }: Store, at: number, said: string): string {
+function tileLabel({ stack, evidence, ranked }: Store, at: number, said: string): string {
   const { heads, moved, layers } = stack.value;
   const { kv_heads: kvHeads } = layers[Math.floor(at / heads)];
   const shared = kvHeads < heads ? `, key/value head ${Math.floor(((at % heads) * kvHeads) / heads)}` : "";
   const told = moved ? movedWords(moved, Math.floor(at / heads), at % heads) : "";
   const labels = evidence.value ? labelWords(evidence.value, at) : "";
-  return [`Head ${headName({ stack: stack.value }, at)}${shared}${told ? `: ${told}` : said}`, labels]
+  const place = ranked.value ? `${ranked.value.label}: ${ranked.value.text(at)}` : "";
+  return [`Head ${headName({ stack: stack.value }, at)}${shared}${told ? `: ${told}` : said}`, labels, place]
     .filter(Boolean)
     .join("; ");
 }

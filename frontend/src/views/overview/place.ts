@@ -82,13 +82,26 @@ export function placeByLayer(stack: Pick<PageStack, "layers" | "head_numbers" | 
   };
 }
 
-/** Tiles in rows of a kind, the clearest first; or one row after the other by sharpness. */
-export function placeByNumber(kinds: LoadedKinds, order: "kind" | "sharpness", room: Room): Places {
-  const groups = headsByKind(kinds);
-  const all = groups.flatMap(({ heads }) => heads);
-  const shown = order === "kind" ? groups : [{ kind: undefined, heads: byNumber(kinds, all, "sharpness") }];
-  const label = all.length > 999 ? 34 : 28;
-  const gaps = order === "kind" ? BETWEEN_KINDS * (shown.length - 1) : 0;
+/** Heads in an order: those of a kind, or all, of which each has something to tell. */
+interface Group {
+  readonly kind?: KindName;
+  readonly heads: readonly number[];
+  readonly text?: (head: number) => string;
+}
+
+/** Heads by sharpness. */
+export function bySharpness(kinds: LoadedKinds): Group {
+  const all = headsByKind(kinds).flatMap(({ heads }) => heads);
+  return {
+    heads: byNumber(kinds, all, "sharpness"),
+    text: (head) => shareText(numbersOf(kinds, head)("sharpness")),
+  };
+}
+
+/** Tiles in the order of their groups, each of which begins a row of its own. */
+export function placeInOrder(shown: readonly Group[], room: Room): Places {
+  const label = shown.reduce((sum, { heads }) => sum + heads.length, 0) > 999 ? 34 : 28;
+  const gaps = BETWEEN_KINDS * (shown.length - 1);
   const columns = bestColumns(
     shown.map(({ heads }) => heads.length),
     { ...room, width: room.width - label, height: room.height - TOP - gaps },
@@ -99,12 +112,12 @@ export function placeByNumber(kinds: LoadedKinds, order: "kind" | "sharpness", r
   const cells: Cell[] = [];
   const rows: RowLabel[] = [];
   let [first, y] = [0, TOP];
-  for (const { kind, heads } of shown) {
+  for (const { kind, heads, text } of shown) {
     heads.forEach((at, index) => {
       const [row, column] = [Math.floor(index / columns), index % columns];
       cells.push({ at, row: first + row, column, x: label + column * pitch, y: y + row * pitch });
-      if (!kind && column === 0 && row % everyLabel(ROW_LABEL, pitch) === 0) {
-        rows.push({ y: y + (row + 0.5) * pitch, text: shareText(numbersOf(kinds, at)("sharpness")) });
+      if (text && column === 0 && row % everyLabel(ROW_LABEL, pitch) === 0) {
+        rows.push({ y: y + (row + 0.5) * pitch, text: text(at) });
       }
     });
     if (kind) rows.push({ y: y + pitch / 2, text: String(heads.length), kind });
