@@ -40,6 +40,8 @@ AVOIDED = {
     r"\bfrom all others\b": "say identifier",
     r"\btold (by|of|on)\b": "say follows from, is detected by, is measured on",
     r"\btells? (of|them|it|the|nothing|one)\b": "say gives, shows, separates, describes",
+    r"\bsays (?!no to)[a-z]": "say reports, returns, shows, holds, names",
+    r"\bhow (it|this|that|which) is said\b": "say reported, shown",
     r"\bheeds?\b": "say depends on",
 }
 ANY_AVOIDED = re.compile("|".join(AVOIDED))

@@ -30,7 +30,7 @@ WITH_TRANSFORMERS = ("huggingface_hub", "safetensors", "tokenizers", "tqdm")
 
 
 def missing_package(error: ImportError) -> str:
-    """One line that says what is not installed, and what to install."""
+    """One line that names what is not installed, and what to install."""
     # cyclopts wraps what goes wrong while it imports a command
     while not isinstance(error, ModuleNotFoundError) and isinstance(error.__cause__, ImportError):
         error = error.__cause__

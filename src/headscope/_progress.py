@@ -63,7 +63,7 @@ class Progress:
 
         Args:
             done: of all.
-            is_last: whether nothing more comes, so that a log says it now.
+            is_last: whether nothing more comes, so that a log prints it now.
         """
         if self._bars is None:
             return

@@ -14,7 +14,7 @@ HeadscopeError
 └── FigureError     a figure that cannot be drawn
 ```
 
-Each message says what was given, what was wanted and what to do.
+Each message names what was given, what was expected and what to do.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_unlike_heads_are_told_to_be_matched_by_chance(atlas, values):
     other = atlas_made(list(texts_of(9)), list(range(8)), rng.random(values.shape), noise=1.0)
     compared = atlas.compare(other)
     assert compared.mean_similarity <= compared.different_heads
-    assert "says nothing about which heads are the same" in compared.caution
+    assert "does not show which heads are the same" in compared.caution
     assert compared.caution in " ".join(str(compared).split())
 
 

@@ -87,7 +87,7 @@ def record_of_weights(stack):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"rotary": None}, "rotary says what positions did .* 'applied' .*rope_theta"),
+        ({"rotary": None}, "rotary is what positions did .* 'applied' .*rope_theta"),
         ({"rotary": "turned"}, "rotary is 'turned'"),
         ({"rotary": True}, "rotary is True"),
         ({"rotary": np.inf}, "rotary is inf"),

@@ -260,7 +260,7 @@ class AtlasComparison(Result):
         if self.matching == "best" and self.mean_similarity <= self.different_heads:
             notes.append(
                 "Matched heads are not more similar than different heads of one atlas are: the "
-                "matching says nothing about which heads are the same"
+                "matching does not show which heads are the same"
             )
         return ". ".join(notes)
 

@@ -90,7 +90,7 @@ def model_view(
     include_heads: Sequence[int] | None = None,
     html_action: str = "view",
 ) -> Any:
-    """The model view of weights that a model returned: `head_view` says what the parameters mean.
+    """The model view of weights that a model returned: `head_view` describes the parameters.
 
     Args:
         attention: see `head_view`.

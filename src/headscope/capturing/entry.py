@@ -399,7 +399,7 @@ def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
 
 
 def configured(model: Any) -> Any:
-    """The model inside a wrapper, whose configuration says what it reads.
+    """The model inside a wrapper, whose configuration names what it reads.
 
     Raises:
         CaptureError: if it has none, as models of other libraries.
@@ -407,7 +407,7 @@ def configured(model: Any) -> Any:
     model = unwrapped(model)
     if not hasattr(model, "config"):
         raise CaptureError(
-            f"{type(model).__name__} has no configuration of transformers that says what it reads; "
+            f"{type(model).__name__} has no configuration of transformers that names its inputs; "
             "run it yourself: with hs.watch(model) as seen: model(...)"
         )
     return model

@@ -56,7 +56,7 @@ FOR_PARTS = ("out", "workers", "executor", "part_size")
 
 
 class ManyOptions(KeepOptions, LoadOptions, total=False):
-    """Options of `capture_many`, for those who read types; the function says what each is."""
+    """Options of `capture_many`, for those who read types; the function documents each."""
 
     batch_tokens: int
     batch_size: int | None

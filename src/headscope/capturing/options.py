@@ -286,7 +286,7 @@ class CaptureOptions(KeepOptions, LoadOptions, total=False):
     """
     model_kwargs: Mapping[str, Any]
     """More arguments of the model's forward, such as ``{"use_cache": True}``. Without that a
-    capture is one pass without a key/value cache, and ``record.model.called_with`` says so.
+    capture is one pass without a key/value cache, and ``record.model.called_with`` records it.
     """
     truncate: bool
     """Cut a text that is longer than the model's positions instead of raising, or a sound or time

@@ -279,7 +279,7 @@ class Request:
 
         Args:
             given: the input.
-            out: file that the record goes to layer by layer, after a line that says what will be
+            out: file that the record goes to layer by layer, after a line that lists what will be
                 stored; None for none.
             **more: options of `headscope.capture`.
 

@@ -1,7 +1,7 @@
 """What commands print and write; and heads, layers and tokens as they are written on the command
 line.
 
-Files are checked before any long work. The suffix says what is written, so that a page never takes
+Files are checked before any long work. The suffix decides what is written, so a page never takes
 the place of a record by a mistyped name.
 """
 

@@ -48,7 +48,7 @@ FIELDS = inspect.signature(Request, eval_str=True).parameters
 
 
 class Argument(NamedTuple):
-    """What the source says about one argument: its type, its default and its first sentence."""
+    """What the source holds about one argument: its type, its default and its first sentence."""
 
     type: Any
     default: Any
@@ -95,7 +95,7 @@ class Command:
             that has it.
         takes: names of the options, with ``given=python`` where the name is another in Python,
             ``+`` before a switch that is on by default, and ``!`` behind a field of `Request` that
-            must be given. What the function's own docstring says about one is its help.
+            must be given. What the function's own docstring has about one is its help.
         group: of the options of the sources in the help.
     """
 
@@ -294,7 +294,7 @@ def _text_of(below: ast.AST | None) -> str:
 
 
 def _arguments(node: ast.ClassDef | ast.FunctionDef) -> dict[str, str]:
-    """What a docstring says about each argument."""
+    """The text of a docstring about each argument."""
     _, _, below = (ast.get_docstring(node) or "").partition("Args:\n")
     return dict(ARGUMENT.findall(below.partition("\n\n")[0]))
 

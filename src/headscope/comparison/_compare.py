@@ -90,7 +90,7 @@ class Comparison(Result):
         are made of it.
 
         ``distance`` is the Jensen-Shannon distance in nats, mean over rows and texts; ``beyond``
-        says whether it is more than ``spread``; both columns are left out where no baseline was
+        shows whether it is more than ``spread``; both columns are left out where no baseline was
         given.
         """
         return joined([stack.columns() for stack in self.stacks.values()])
@@ -204,7 +204,7 @@ def compare(
 
     Heads are matched by number where the stacks have the same layers and heads and the models are
     of one type; otherwise each head of A is set against the nearest of all heads of B, which makes
-    distances small: the table says how many there were to choose from.
+    distances small: the table reports how many there were to choose from.
 
     A head counts as moved where its distance is larger than the spread: the largest distance that
     it has among the pairs of ``spread=`` (of k pairs one more of their kind is the largest by

@@ -108,7 +108,7 @@ def rounding_distance(
 
     A score s that is rounded to ``s (1 + e)`` changes its weight by the part ``e |s|``, and scores
     lie about ``-ln w`` below the largest; so a weight is off by the part ``d = e (1 - ln w)``,
-    twice that between two records, and the distance is ``sum_k w (2 d)^2 / 8``. (Ours. It says
+    twice that between two records, and the distance is ``sum_k w (2 d)^2 / 8``. (Ours. It shows
     nothing of what rounding does in the layers below.)
 
     Args:

@@ -30,7 +30,7 @@ class StackComparison:
         name: of the stack of A.
         grid: the first pair of records on their common tokens.
         matched: for each pair of records the heads that were set against each other.
-        spread: distance of each head that says nothing yet, in nats: the largest in ``nulls``, or
+        spread: distance of each head that is no evidence yet, in nats: the largest in ``nulls``, or
             what rounding makes.
         spread_of: what that is.
         candidates: how many heads of B each was chosen from as the nearest; 1 where heads are
@@ -38,8 +38,8 @@ class StackComparison:
         changed: heads that were changed on purpose.
         confidence: of the intervals over texts, or over their documents.
         groups: the document that each text is of; None where nobody knows.
-        nulls: distances of the heads in each change, or pair, that says nothing; NaN for heads that
-            it changes itself.
+        nulls: distances of the heads in each change, or pair, that serves as control; NaN for heads
+            that it changes itself.
         can_move: heads that the change can reach, those above it; None for all.
     """
 
@@ -57,7 +57,7 @@ class StackComparison:
 
     @property
     def has_baseline(self) -> bool:
-        """Whether any change or pair was given that says nothing; else heads can only be ranked."""
+        """Whether any change or pair was given as a control; else heads can only be ranked."""
         return bool(self.nulls)
 
     @cached_property
@@ -295,7 +295,7 @@ STACK: dict[str, Any] = {
     "groups": ([(str, int)], None),
     "texts": int,
 }
-"""What a file says of a stack, beside arrays."""
+"""What a file holds of a stack, beside arrays."""
 PLAIN = ("name", "spread_of", "candidates", "confidence")
 """What of it is a field as it is."""
 

@@ -199,12 +199,12 @@ class RayExecutor(Executor):
 
 
 def is_death(error: BaseException) -> bool:
-    """Whether an error says that the worker of a task died."""
+    """Whether an error means that the worker of a task died."""
     return isinstance(error, BrokenExecutor) or type(error).__name__ in DEATHS
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether an error says that the engine is gone."""
+    """Whether an error means that the engine is gone."""
     return type(error).__name__ in LOST
 
 

@@ -99,7 +99,7 @@ def documents_of(examples: Iterable[Hashable]) -> tuple[str, ...]:
 def key_of(use: str, *words: str, bits: int = 64) -> int:
     """A number that belongs to some words: the same on every machine, and another for every use.
 
-    A use has numbers of its own, so that which part a text goes to says nothing about what is drawn
+    A use has numbers of its own, so that which part a text goes to does not influence what is drawn
     for it.
 
     Args:

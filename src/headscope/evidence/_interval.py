@@ -201,7 +201,7 @@ def redrawn_interval(
     Args:
         drawn: its value of each draw; NaN where it had none.
         sizes: of the documents, by what each weighs, such as its number of words; 0 for one that
-            says nothing.
+            is no evidence.
         confidence: how often the interval should hold the truth.
 
     Returns:

@@ -13,7 +13,7 @@ from headscope.record import NOTHING, HeldHeads, Layer, Mask, ModelFacts, Record
 from headscope.record.bare_arrays import Pieces, parse_array, parse_tokens
 
 ASKED = (
-    "rotary says what positions did to these queries and keys: 'applied' where they were turned "
+    "rotary is what positions did to these queries and keys: 'applied' where they were turned "
     "already (as in vLLM's attention), the base of the frequencies (rope_theta, such as 10000.0) "
     "or a headscope.record.Rotary to turn them here, 'none' for a model without rotary positions"
 )
@@ -96,7 +96,7 @@ def from_queries_keys(  # noqa: PLR0913 - what scores need, and what only the us
             raise RecordError(
                 f"Layer {number} has {own.shape[1]} queries and {other.shape[1]} keys; give "
                 f"{len(of_keys)} keys, one for each token, and {len(places)} queries: positions= "
-                "says of which tokens"
+                "names their tokens"
             )
         width = window.get(number) if isinstance(window, Mapping) else window
         layers.append(

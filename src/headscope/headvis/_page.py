@@ -47,7 +47,7 @@ def _index_data(tree: HeadvisTree) -> dict[str, Any]:
 
 
 def _formats(tree: HeadvisTree) -> dict[str, dict[str, str]]:
-    """How statistics are called and written, where the tree says so."""
+    """How statistics are called and written, where the tree names them."""
     given = tree.config.get("statistics_display")
     formats = {}
     for name, each in (given if isinstance(given, dict) else {}).items():

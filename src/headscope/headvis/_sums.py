@@ -1,4 +1,4 @@
-"""What a tree says of all texts: six metrics of each head, histograms, the tokens looked at."""
+"""What a tree holds of all texts: six metrics of each head, histograms, the tokens looked at."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class HeadvisSums:
         return self._by_distance.shape[1]
 
     def metrics(self) -> dict[str, Float[np.ndarray, " head"]]:
-        """The metrics of all heads, by name; without those that no text says anything of.
+        """The metrics of all heads, by name; without those that no text measures.
 
         Position 0 counts. Source: Neuronpedia's pipeline of 2026 (hijohnnylin/neuronpedia).
         """

@@ -110,7 +110,7 @@ class HeadvisTable:
 
 @dataclass(frozen=True)
 class HeadvisHead:
-    """What a tree says of one head.
+    """What a tree holds of one head.
 
     Args:
         layer: its layer.
@@ -172,7 +172,7 @@ class HeadvisTree(Result):
 
     @property
     def is_causal(self) -> bool:
-        """Whether the tree says that no query saw what comes after it: trees of headscope do."""
+        """Whether the tree records that no query saw what comes after it: trees of headscope do."""
         own = self.provenance.get("headscope")
         return isinstance(own, Mapping) and own.get("causal") is True
 
@@ -182,7 +182,7 @@ class HeadvisTree(Result):
         return str(descriptions.get(metric, "")) if isinstance(descriptions, Mapping) else ""
 
     def head(self, layer: int, head: int) -> HeadvisHead:
-        """All that the tree says of one head.
+        """All that the tree holds of one head.
 
         Raises:
             RecordError: where there is no such head.
@@ -369,7 +369,7 @@ def _sequence(number: str, given: Mapping[str, Any]) -> HeadvisSequence:
 
 
 def _listed(config: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """What config.json says of plots or tables, each key once; what has no key is passed over."""
+    """What config.json holds of plots or tables, each key once; what has no key is passed over."""
     by_key: dict[str, Mapping[str, Any]] = {}
     for each in config.get(name) or []:
         if isinstance(each, dict) and isinstance(each.get("key"), str):

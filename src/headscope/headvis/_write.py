@@ -205,7 +205,7 @@ def _parsed(texts: Any) -> Iterable[Any]:
 
 
 def _rows(cells: Sequence[tuple[int, int]], sums: HeadvisSums) -> list[dict[str, Any]]:
-    """The metrics of every head; one that no text says anything of is in no row, since readers take
+    """The metrics of every head; one that no text measures is in no row, since readers take
     the columns from the first.
     """
     metrics = sums.metrics()

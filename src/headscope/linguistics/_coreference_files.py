@@ -282,7 +282,7 @@ def _noun(text: str, noun: str) -> Span | None:
 def source_name(
     path: str | os.PathLike[str], *, window: int = 128, every_window: bool = False
 ) -> str:
-    """What a file or folder is called in results; a folder's name alone says too little, and of
+    """What a file or folder is called in results; a folder's name alone is too short, and of
     LitBank only a part is read by default.
 
     Args:

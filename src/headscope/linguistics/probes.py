@@ -198,7 +198,7 @@ def control_tree(forms: Sequence[str], *, seed: int = 0) -> Int[np.ndarray, " wo
     or the first.
 
     The first word is the root. Hewitt and Liang 2019 have no control task for trees; this is ours,
-    after theirs: what a word hangs from says nothing but which word it is.
+    after theirs: what a word hangs from depends on the word alone.
 
     Args:
         forms: the words of a sentence.

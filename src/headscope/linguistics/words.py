@@ -121,7 +121,7 @@ def word_attention(
             largest value of each column, scaled to the sum that their mean has.
 
     Returns:
-        Both axes are ``words.units``; ``words.places`` says where the words are.
+        Both axes are ``words.units``; ``words.places`` has where the words are.
 
     Raises:
         RecordError: where a word has no tokens, or ``rows`` is not what it may be.

@@ -21,7 +21,7 @@ from headscope.views import view
 from headscope.views.answers import PageAnswers
 
 TOKENS = 32
-"""That an answer has at most where nobody says it, as of `headscope.answer`."""
+"""That an answer has at most where none is given, as of `headscope.answer`."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What a live model says of itself."""
+"""Facts about a live model."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") ->
 
 
 def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> LiveFacts:
-    """What a loaded model says of itself.
+    """Facts about a loaded model.
 
     Args:
         model: loaded.

@@ -1,5 +1,5 @@
-"""What a live model says besides its attention: what each layer would predict, and what matters for
-a prediction.
+"""What a live model shows besides its attention: what each layer would predict, and what matters
+for a prediction.
 """
 
 from __future__ import annotations

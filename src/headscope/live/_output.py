@@ -1,4 +1,4 @@
-"""What a model says of what it reads: its likeliest guesses, before and after a change."""
+"""What a model makes of what it reads: its likeliest guesses, before and after a change."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ class _LiveAnswers:
 
 
 def _head_of(kept: KeptRecord, began: float) -> dict[str, Any]:
-    """What an answer says of a record, in addition to its chunks."""
+    """What an answer holds of a record, in addition to its chunks."""
     whole = round(1000 * (time.perf_counter() - began), 2)
     return {
         "id": kept.id,

@@ -131,7 +131,7 @@ class TokenWatch:
     Args:
         reader: names tokens.
         tell: tells a line.
-        lens: says what each layer would have predicted; None where nobody asks.
+        lens: gives what each layer would have predicted; None where nobody asks.
         count: how many were sent.
     """
 

@@ -126,7 +126,7 @@ def serve_named(
     say: Say,
     **loading: Unpack[LoadOptions],
 ) -> None:
-    """Serve a model that is loaded meanwhile: its page opens at once and says so.
+    """Serve a model that is loaded meanwhile: its page opens at once and reports it.
 
     Args:
         model: which.
@@ -189,7 +189,7 @@ def _loaded(name: str | Path | None, loading: LoadOptions) -> tuple[Any, Any]:
 
 
 def _any_input(reads: Collection[str]) -> ParsedInput:
-    """An input of the kinds that a model reads, which says whether its processor is loaded, too.
+    """An input of the kinds that a model reads, which shows whether its processor is loaded, too.
 
     Args:
         reads: the arguments of its forward.

@@ -215,7 +215,7 @@ class BatchWords:
     """The words of texts of one length, each looking at itself.
 
     Args:
-        texts: tokens of each text. What each says is the seed of its shuffles, so that its numbers
+        texts: tokens of each text. The text of each is the seed of its shuffles, so its numbers
             do not depend on the texts beside it.
 
     Example:

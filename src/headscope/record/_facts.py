@@ -69,7 +69,7 @@ class ModelFacts:
 
 NOTHING = "nothing"
 AGAINST = (NOTHING, "", "itself", "attention output", "layer output")
-"""From what says least to what says most: nothing (of queries and keys that were given alone), not
+"""From the weakest to the strongest: nothing (of queries and keys that were given alone), not
 known (of files written before it was kept), weights times values that were seen as just this
 product, what the model's attention handed on, and what came out of the output projection.
 """

@@ -153,7 +153,7 @@ class Layer(RebuiltWhenCopied):
         check_values(self, kept)
 
     def __repr__(self) -> str:
-        """A line that says what there is and what is kept of it."""
+        """A line that lists what there is and what is kept of it."""
         heads, (queries, keys) = self.heads, self.size
         kept = [name for name in ARRAYS if self.has(name)]
         shared = f" on {self.kv_heads} key/value heads" if self.kv_heads < heads else ""
@@ -339,7 +339,7 @@ class Layer(RebuiltWhenCopied):
         `Contributions`.
 
         Raises:
-            RecordError: where it was not kept, or this layer was refused; the message says why.
+            RecordError: where it was not kept, or the layer was refused, with the reason.
         """
         if self.contributions is None:
             raise RecordError(f"Layer {self.layer} has no contributions; capture with keep='norms'")

@@ -95,7 +95,7 @@ class Record(RebuiltWhenCopied):
 
     @property
     def verified_against(self) -> str:
-        """What the layers were compared with, of several what says least: see `Layer`; empty where
+        """What the layers were compared with, of several the weakest: see `Layer`; empty where
         it is not known.
         """
         against = [each.verified_against for each in self._layers if each.verified is not None]

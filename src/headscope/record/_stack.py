@@ -310,7 +310,7 @@ class Stack(RebuiltWhenCopied):
         return pyarrow.table(columns)
 
     def __repr__(self) -> str:
-        """A line that says what there is; the arrays are in its layers."""
+        """A line that lists what there is; the arrays are in its layers."""
         numbers = [layer.layer for layer in self.layers]
         kinds = ", ".join(dict.fromkeys(layer.kind for layer in self.layers))
         queries, keys = len(self.query), len(self.key)

@@ -134,7 +134,7 @@ class Statistics(RebuiltWhenCopied):
 
         s is the standard deviation of the rows covered (with r - 1 in the denominator), and the
         last factor the finite-population correction (Cochran, Sampling Techniques, 1977, section
-        2.6): 0 where every row is covered. It says how far the mean is from that over all rows of
+        2.6): 0 where every row is covered. It is how far the mean is from that over all rows of
         this text, not what other texts would give.
 
         Raises:
@@ -389,7 +389,7 @@ class Contributions(RebuiltWhenCopied):
         """One of the maps.
 
         Raises:
-            RecordError: where there is no such kind, or it does not exist; the message says why.
+            RecordError: where there is no such kind, or it does not exist, with the reason.
         """
         if kind not in CONTRIBUTION_KINDS:
             raise RecordError(

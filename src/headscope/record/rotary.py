@@ -14,7 +14,7 @@ from headscope.record._stored import RebuiltWhenCopied
 Style = Literal["halves", "neighbours"]
 STYLES: tuple[Style, ...] = get_args(Style)
 SLOWEST_TELLING = 1e-4
-"""Radians per position, below which rounding drowns what a frequency says about the place of the
+"""Radians per position, below which rounding drowns what a frequency shows about the place of the
 first token.
 """
 

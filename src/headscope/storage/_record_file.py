@@ -409,7 +409,7 @@ class ArraysInFile:
         """The same array, in the file and no longer in memory unless there is room for it.
 
         Raises:
-            FileError: where the disk is full; TMPDIR says which it is.
+            FileError: where the disk is full; TMPDIR names it.
         """
         if array.nbytes <= self._left:
             self._left -= array.nbytes

@@ -24,7 +24,7 @@ RECORDS = "records"
 
 @dataclass(frozen=True)
 class IndexLine:
-    """What the index says of one text.
+    """The entry of one text in the index.
 
     Args:
         text: the text, or a list of the two of a pair; None for an input that is no text.
@@ -46,7 +46,7 @@ class IndexLine:
 class RecordFolder(Sequence[Record]):
     """The records of many texts, in the order of the texts; each is read when it is asked for.
 
-    Texts that were left out have no record, and no place among the others. ``numbers`` says which
+    Texts that were left out have no record, and no place among the others. ``numbers`` names which
     text each record is of, and ``left_out`` why the others have none.
 
     Args:

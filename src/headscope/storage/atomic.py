@@ -75,7 +75,7 @@ def written_whole(path: str | os.PathLike[str]) -> Generator[Path]:
 
 
 def regular_or_none(path: str | os.PathLike[str]) -> os.stat_result | None:
-    """What the system says of a file, links followed; None where there is none.
+    """The system's facts about a file, links followed; None where there is none.
 
     Raises:
         FileError: where something is there that is no regular file, and may neither be replaced nor

@@ -68,7 +68,7 @@ def counts_of(
         trees: whether the best trees are decoded, too.
         universal: whether subtypes of relations are left off: nsubj for nsubj:pass.
         stack: which stack of the record; by default the first.
-        text: what the model read; the record says it too.
+        text: what the model read; the record has it too.
 
     Raises:
         RecordError: where its words and the tokens cannot be aligned.
@@ -164,7 +164,7 @@ class RelationHead(ChosenHead):
 
 
 class Relations(HeadAnswers[RelationHead]):
-    """What every head says about the heads of words; prints itself, is added to others of the same
+    """How every head predicts the heads of words; prints itself, is added to others of the same
     model, and kept.
 
     Args:
@@ -428,7 +428,7 @@ def relations(
         random_weights: whether the same architecture with random weights reads them, too:
             ``control`` of the result.
         **options: ``groups``, the document of each sentence where the treebank does not say, or
-            says it otherwise (``# newdoc``); ``universal``, ``stack``, ``confidence``,
+            names it otherwise (``# newdoc``); ``universal``, ``stack``, ``confidence``,
             ``correction``, ``seed`` and ``splits`` of `Relations`; ``truncate``, ``batch_tokens``
             and ``progress`` of `headscope.capture_many`; ``out``, ``workers``, ``executor`` and
             ``part_size`` of `headscope.corpus.RunOptions`, for a run in parts, see docs page "Over

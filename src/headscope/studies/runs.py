@@ -263,7 +263,7 @@ def with_changed(
     """With the heads that were changed marked, and the largest distance under the controls as
     spread.
 
-    A control says nothing of the heads that it changes itself.
+    A control is no evidence about heads that it changes itself.
 
     Args:
         comparison: of the intact model with the changed one.

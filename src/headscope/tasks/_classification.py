@@ -159,7 +159,7 @@ def likeness(
 ) -> Task:
     """Pairs of texts whose embeddings are compared by their cosine.
 
-    Where ``gold`` says of each pair whether it means the same (0 or 1), the score is 1 where the
+    Where ``gold`` is whether each pair means the same (0 or 1), the score is 1 where the
     cosine is on the right side of a threshold: the best one, found again for each changed model.
     (One that is best for the intact model alone would make almost any change look harmful.) It is
     chosen on the same pairs, so accuracies are a little too high. Where it is graded, the mean

@@ -262,9 +262,9 @@ def minimal_pairs(
     """Pairs of a good and a bad sentence; the score is 1 where the good one is more likely, a tie
     counting half.
 
-    A causal model says how likely a sentence is by the sum of its tokens' log likelihoods; a masked
-    one by the sum of each token's when it alone is hidden (pseudo-log-likelihood, one run for each
-    token).
+    A causal model gives the likelihood of a sentence as the sum of its tokens' log likelihoods; a
+    masked one by the sum of each token's when it alone is hidden (pseudo-log-likelihood, one run
+    for each token).
 
     Source: Warstadt et al. 2020 (BLiMP, full-sentence accuracy); Salazar et al. 2020 for masked
     models.

@@ -73,7 +73,7 @@ def named_task(
 def task_of_rows(
     name: str, model: Any, tokenizer: Any, examples: tuple[list[Any], str], **options: Any
 ) -> Task:
-    """A task by its name, on rows; of a row of ``"repeats"``, which says which run of the draw it
+    """A task by its name, on rows; of a row of ``"repeats"``, which names the run of the draw it
     is, see `repeated_runs`.
 
     Args:

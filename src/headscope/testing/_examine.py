@@ -157,7 +157,7 @@ def _described(record: Record) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A layer and what the model says of it: the largest difference, perhaps of the mean over
+    """A layer and what the model returns of it: the largest difference, perhaps of the mean over
     heads.
     """
 

@@ -235,8 +235,8 @@ def _first_line(error: Exception) -> str:
 UNTRIED = """\
 ## Not tried
 
-No tiny model of these could be made, or nothing made up could be read by it. That says nothing of
-the real model: `headscope support MODEL` tries it.
+No tiny model of these could be made, or nothing made up could be read by it. The real model
+may work: `headscope support MODEL` tries it.
 
 | family | model type | why |
 | --- | --- | --- |"""

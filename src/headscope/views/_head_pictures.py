@@ -31,8 +31,8 @@ from headscope.views._thumbs import (
 from headscope.views.contract import PageStack
 
 MEASURED_QUERIES = 1024
-"""Queries of a text up to which everything that a page says about its heads is of all of them. Of
-longer texts this takes longer than reading the weights.
+"""Queries of a text up to which everything that a page reports about its heads is of all of them.
+For longer texts this takes longer than reading the weights.
 """
 KIND_QUERIES = 512
 """Queries of a longer text that the kinds of heads are measured on: their means are then off by

@@ -1,4 +1,4 @@
-"""The contract between Python and the viewer: what a page says about itself, as JSON.
+"""The contract between Python and the viewer: what a page holds besides arrays, as JSON.
 
 Declared here once, and what a page shows in `headscope.views.options`; ``frontend/contract``
 holds the JSON schema that ``make contract`` writes of it (a test fails when they drift), and the

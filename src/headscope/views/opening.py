@@ -130,7 +130,7 @@ def view(record: Any, *others: Any, **options: Any) -> Any:
         record: what to show: a `Record`; the result of `compare` or `effect`, which is shown as the
             second record with its differences from the first; or any other result, as a page with
             its summary, its figure and its tables.
-        *others: refused, with an error that says how to show weights and tokens as in BertViz.
+        *others: refused, with an error that shows how to show weights and tokens as in BertViz.
         **options: see `PageOptions`; for a result without a record the options of its figure.
 
     Raises:

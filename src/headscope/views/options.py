@@ -8,7 +8,7 @@ reads it for its help.
 
 An option whose kept form equals the given form is in `PlainOptions`. Options that name tokens or
 heads are kept in another form (``"cat"`` is kept as a position): their two forms are in
-`GivenNumbers` and `KeptNumbers`, and `Default.of` says how one is converted into the other.
+`GivenNumbers` and `KeptNumbers`, and `Default.of` is how one is converted into the other.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ def _name_wholes(groups: list[StackKey]) -> dict[StackKey, str]:
 
 
 def _by_kind(names: dict[StackKey, str]) -> dict[StackKey, str]:
-    """The kinds of groups for names; of those without one the paths, unless a role says more."""
+    """Name groups by their kinds; those without one by role or path."""
     # A model of pictures that reads frame by frame has attention in space alone.
     is_divided = any(group.kind == TIME for group in names)
     others = {} if is_divided else {SPACE: "vision"}

@@ -18,7 +18,7 @@ from headscope.norms import Norm
 
 PROBES = 4
 FITS_WITHIN = 1e-5
-"""How far a norm may be from what its formula says of random vectors; some compute in float32
+"""How far a norm may be from what its formula gives for random vectors; some compute in float32
 inside.
 """
 SMALL, LARGE = 1e-3, 1e3

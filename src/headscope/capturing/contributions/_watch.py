@@ -49,8 +49,7 @@ READS_REMEMBERED, MATRICES_REMEMBERED, WAITING = 12, 8, 4
 
 
 class NormsWatch(WatchMode):
-    """Follows the output of each attention while its block is open, and says of each layer what its
-    tokens added.
+    """Follows the output of each attention while its block is open, and records what tokens added.
 
     A builder tells it of each call, with its layers, when it was made. It is opened inside a
     `Watch`, whose hooks come first.

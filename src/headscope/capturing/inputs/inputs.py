@@ -45,7 +45,7 @@ class Inputs:
         pictures: of each example as the model sees them, where that is known.
         numbered: why positions that are no tokens of a text are numbered; empty to refuse them.
         examples: their number if nothing else shows it.
-        given: what was parsed of each example, which says where its parts are; empty where there
+        given: what was parsed of each example, which has the places of its parts; empty where there
             are none.
         as_given: whether the arguments are a call of the user's own, to which nothing is added.
     """

@@ -212,7 +212,7 @@ class MatrixProduct(NamedTuple):
     Args:
         left: the first factor.
         right: the second one.
-        equation: how an einsum says which axes are multiplied.
+        equation: how an einsum names which axes are multiplied.
         scale: what the product is multiplied by.
         added: a tensor, what it is multiplied by, and that is then added to the product; None where
             there is none.

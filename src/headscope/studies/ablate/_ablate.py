@@ -125,7 +125,7 @@ def ablate(
     Batch by batch: the model is run as it is and what every layer is given and returns is kept;
     then, for each head, layers that would be given the same again are passed over. That is tried
     without any change on the first batch, and where what the model returns is not the same to the
-    last bit it is run as a whole every time; the result says so.
+    last bit it is run as a whole every time; the result reports it.
 
     Source: Michel et al. 2019, section 3 (zero); Kovaleva et al. 2019, section 4.4 (uniform; whole
     layers).

@@ -423,7 +423,7 @@ def _edge_scores(
 
 
 def _by_key(spans: LabelledSpans) -> Score:
-    """What the word of each span says without a model, or how far apart its two are."""
+    """What the word of each span predicts without a model, or how far apart its two are."""
     of, keys = OF_WORD, list(spans.types())
     if spans.at.shape[1] == 3:
         # All but the last feature are one of the offsets each.

@@ -108,12 +108,12 @@ class Fold:
         name: of its function.
         what: a text is called.
         counts_of: what is counted of a text and its record: ``counts_of(item, record, **how)``,
-            arrays by name, or a `RecordError` that says why it is left out; None where
+            arrays by name, or a `RecordError` that tells why it is left out; None where
             ``records_of`` gives what was counted, as `Counted`.
         result_of: the result of the sums: ``result_of(sums, how, judging)``; by default the sums.
         given_of: what JSON can hold of an item, for runs; by default the item itself.
         item_of: the item, of what ``given_of`` gave.
-        input_of: what the model reads of an item and ``how``; an error says why it cannot.
+        input_of: what the model reads of an item and ``how``; an error names why it cannot.
         keep: what the records keep.
         records_of: what reads the texts: gives number and record of each that could be read.
         told_of: see the function of this name, the default.
@@ -474,7 +474,7 @@ class FoldResult(Result):
 
     @classmethod
     def _how_of(cls, told: dict[str, Any]) -> dict[str, Any]:
-        """The options, of what a file says of them."""
+        """The options, read from a file."""
         return told
 
     def _check_arrays(self, arrays: Arrays) -> None:

@@ -109,7 +109,7 @@ def _loaded(kept: KeptArrays) -> dict[str, np.ndarray]:
 
 
 def named(fold: Fold, text: CorpusText, number: int = 0) -> tuple[str, str]:
-    """Name and document of a text of a run: its own, or what it says and its number among its
+    """Name and document of a text of a run: its own, or its content and its number among its
     copies.
     """
     own = getattr(fold.item_of(text.given), "name", "")

@@ -338,6 +338,6 @@ def warn_of_few(read: Texts, options: Mapping[str, Any]) -> None:
     if count < needed:
         message = (
             f"{count} {what} {FEW} {scores} scores of heads from chance, so that labels may not "
-            "hold; the result says how many it takes"
+            "hold; the result shows how many it takes"
         )
         warnings.warn(message, stacklevel=2)

@@ -59,7 +59,7 @@ def draw_scatter(sheet: Sheet, plan: FigurePlan) -> list[str]:
 
 
 def rarest_labels(result: Heads) -> dict[Cell, str]:
-    """The rarest label of each head, which says most about it; candidates where no label holds."""
+    """The rarest label of each head, the most specific; candidates where no label holds."""
     held = result.labels or result.candidates
     counts = Counter(label.pattern for label in held)
     # The last entry of a head wins in the dictionary: its rarest label, by score where equally
