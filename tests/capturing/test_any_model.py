@@ -314,3 +314,40 @@ def test_a_second_run_in_one_block_is_refused():
     with hs.watch(model) as seen:
         model(input_ids=ids)
     assert len(seen.record["self"]) == model.config.n_layer
+
+
+def test_ids_are_named_by_the_tokenizer():
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    ids = tokenizer(["the cat", "the dog"], return_tensors="pt")["input_ids"]
+    for given in (ids, ids.numpy(), ids.tolist()):
+        with hs.watch(model, *given, batch=2, tokenizer=tokenizer) as seen:
+            model(ids)
+        names = [tokenizer.convert_ids_to_tokens(row) for row in ids.tolist()]
+        assert [list(each["self"].query.pieces) for each in seen.records] == names
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (
+            {"batch": torch.zeros(1, 3, dtype=torch.long)},
+            "batch of hs.watch must be a whole number",
+        ),
+        ({"batch": 2}, "was given a tokenizer and nothing to read: give texts or hs.watch"),
+    ],
+)
+def test_a_tokenizer_without_anything_to_read_is_refused(options, match):
+    watching = hs.watch(tiny_model("bert"), tokenizer=tiny_tokenizer(), **options)
+    with pytest.raises(hs.errors.HeadscopeError, match=match), watching:
+        pass
+
+
+@pytest.mark.parametrize("kind", ["sdpa", "eager"])
+def test_a_model_that_computes_nan_is_told_by_layer(kind):
+    model = tiny_model("bert")
+    model.set_attn_implementation(kind)
+    with torch.no_grad():
+        model.encoder.layer[1].attention.self.query.weight.fill_(float("nan"))
+    match = r"^encoder\.layer\.1\.attention\.self: the model itself computes nan here"
+    with pytest.raises(CaptureError, match=match):
+        hs.capture(model, tiny_tokenizer(), "the cat")

@@ -207,6 +207,27 @@ def test_a_template_that_leaves_a_message_out_is_named(model, messages, read, lo
         hs.capture(model, deaf, messages)
 
 
+def test_several_texts_of_a_message_are_joined_by_the_template_alone(model):
+    """Lists are for the template to read; where it reads none, nobody knows what is between."""
+    said = [{"type": "text", "text": "the"}, {"type": "text", "text": "cat"}]
+    asked = [{"role": "user", "content": said}, {"role": "assistant", "content": "it sat"}]
+    lists, texts = tiny_tokenizer(), tiny_tokenizer()
+    texts.chat_template = "{% for each in messages %}{{ each.content + ' ' }}{% endfor %}"
+    lists.chat_template = (
+        "{% for each in messages %}{% if each.content is string %}{{ each.content }}{% else %}"
+        "{% for part in each.content %}{{ part.text + ' and ' }}{% endfor %}{% endif %}{% endfor %}"
+    )
+    record = hs.capture(model, lists, asked)
+    assert record.texts == ("the and cat and it sat",)
+    assert record.texts[0] == lists.apply_chat_template(asked, tokenize=False)
+    with pytest.raises(TextError, match="cannot be rendered"):
+        hs.capture(model, texts, asked)
+    asked[0]["content"] = said[:1]
+    assert hs.capture(model, texts, asked).texts == ("the it sat ",)
+    with pytest.raises(TextError, match="put in a list"):
+        hs.capture(model, texts, asked[0])
+
+
 def test_thoughts_may_be_left_out(model):
     plain = tiny_tokenizer()
     plain.chat_template = (
@@ -260,8 +281,7 @@ def test_a_word_that_becomes_the_first_mark_is_kept():
     )
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
     model = tiny_model("gpt2", vocab_size=4)
-    # where white space is a token, a text that begins with it does not begin with the mark
-    assert [*tokenized(tokenizer, "\n <s> t1", warns=False)["input_ids"]] == [0, 3, 0, 1]
+    assert [*tokenized(tokenizer, "\n <s> t1", warns=False)["input_ids"]] == [3, 0, 1]
     for text in ("zebra t1 <s> t2", "t1 <s> t2", "t1"):
         record, said = said_by(lambda text=text: hs.capture(model, tokenizer, text))
         assert list(record["self"].query.ids) == tokenizer(text)["input_ids"]

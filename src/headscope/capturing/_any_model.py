@@ -16,13 +16,13 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import check_reader, is_conversation, parse_call
-from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding
+from headscope.capturing.inputs.tokens import tokenized, tokens_from_encoding, tokens_from_ids
 from headscope.capturing.media.input_positions import InputPositions, pixels_followed
 from headscope.capturing.observers import hook_before, observers
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
 from headscope.capturing.watching._watch import Watch
-from headscope.errors import CaptureError, TextError, listed
+from headscope.errors import CaptureError, TextError, check_count, is_whole, listed
 from headscope.parts import parts_of
 from headscope.record import Record, Tokens
 
@@ -69,10 +69,10 @@ def watch(
         *tokens: the tokens of each sequence that the model reads, such as source and target. They
             belong to the queries or keys with as many positions; patches of a picture have their
             places, and any other positions are numbered, with a warning. With ``tokenizer`` also a
-            text, or a conversation as a list of messages. Of a batch those of every example, in
-            its order: first the sources of all, then the targets of all.
+            text, its ids, or a conversation as a list of messages. Of a batch those of every
+            example, in its order: first the sources of all, then the targets of all.
         batch: number of examples in the model's batch.
-        tokenizer: makes tokens of texts and conversations.
+        tokenizer: makes tokens of texts, ids and conversations.
         **options: see `KeepOptions`.
 
     Raises:
@@ -165,6 +165,10 @@ def _sides(tokens: Sequence[Any], batch: int, tokenizer: Any) -> tuple[Tokens, .
     Raises:
         CaptureError: where an example lacks some, or has two with equally many.
     """
+    check_count("batch of hs.watch", batch, error=CaptureError)
+    if tokenizer is not None and not tokens:
+        ids = "hs.watch(model, *ids, batch=len(ids), tokenizer=tokenizer)"
+        raise TextError(f"hs.watch was given a tokenizer and nothing to read: give texts or {ids}")
     sides = tuple(_side(given, tokenizer) for given in tokens)
     if len(sides) % batch:
         raise CaptureError(
@@ -191,7 +195,11 @@ def _side(given: Any, tokenizer: Any) -> Tokens:
     if isinstance(given, Tokens):
         return given
     if not isinstance(given, str) and not is_conversation(given):
-        return Tokens(pieces=tuple(listed(given, "a text, Tokens or a list of tokens", TextError)))
+        given = given.tolist() if hasattr(given, "tolist") else given
+        pieces = listed(given, "a text, ids, Tokens or a list of tokens", TextError)
+        if tokenizer is not None and all(map(is_whole, pieces)):
+            return tokens_from_ids(tokenizer, pieces)
+        return Tokens(pieces=tuple(pieces))
     if tokenizer is None:
         what = "a text" if isinstance(given, str) else "a conversation"
         raise TextError(

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any, Unpack
 
@@ -219,11 +218,6 @@ class _Batches(ManyInputs):
                 fits[number] = encoding, example
         return fits
 
-    @cached_property
-    def _specials(self) -> SpecialTokens:
-        """What is known of the tokens, asked once for all texts."""
-        return SpecialTokens.of(self.words)
-
     def _run(self, texts: list[EncodedText]) -> Iterator[BatchOutcome]:
         """Texts of one length, together or one by one."""
         try:
@@ -260,5 +254,5 @@ class _Batches(ManyInputs):
         """Texts of one length, filled up with copies of the first where they are few tokens."""
         copies = max(0, -(-LEAST_TOKENS // len(texts[0])) - len(texts))
         return inputs_of_texts(
-            self.model, self.words, texts, copies=copies, specials=self._specials
+            self.model, self.words, texts, copies=copies, specials=SpecialTokens.of(self.words)
         )

@@ -53,7 +53,8 @@ class Conversation:
         """The messages with plain texts, the documents before the last question, and without
         pictures.
         """
-        return self._messages(_unmarked, in_parts=False, joins=True)
+        messages = self._messages(_unmarked, in_parts=True, joins=True)
+        return [{**each, "content": "\n".join(_texts_of(each))} for each in messages]
 
     @property
     def question(self) -> str:
@@ -93,14 +94,15 @@ class Conversation:
         if form is None:
             return self._as_text(reads_with)
         why = ""
-        # With plain texts, and with texts in parts, as templates with pictures take them.
-        for in_parts in [False, True][self.has_media :]:
+        # A content that is one text as a text, or all in parts, as templates with pictures take
+        # them. Several texts stay a list: how they are joined is for the template to say.
+        for in_parts in (False, True):
 
             def filled(mark: Mark, in_parts: bool = in_parts) -> str:
                 return self._filled(form, mark, in_parts=in_parts, writes=writes)
 
             text, refused = _tried(filled, _unmarked)
-            lost = next(self._lost(text, in_parts=in_parts), "")
+            lost = next(self._lost(text), "")
             if not refused and not lost:
                 return RenderedText(text), self._found(filled, text)
             why = why or refused or f"leaves out words or pictures of {lost}"
@@ -123,7 +125,7 @@ class Conversation:
             )
 
         def joined(mark: Mark) -> str:
-            return self._messages(mark, in_parts=False, joins=True)[0]["content"]
+            return "\n".join(_texts_of(self._messages(mark, in_parts=True, joins=True)[0]))
 
         text = joined(_unmarked)
         return text, self._found(joined, text)
@@ -155,11 +157,12 @@ class Conversation:
         if self.documents and joins:
             before = [mark(("document", n), text) for n, text in enumerate(self.documents, 1)]
             asked["text"] = "\n\n".join([*before, asked["text"]])
-        if in_parts:
-            return messages
-        return [{**each, "content": "\n".join(_texts_of(each))} for each in messages]
+        for each in messages:
+            if not in_parts and [*map(set, each["content"])] == [{"type", "text"}]:
+                each["content"] = each["content"][0]["text"]
+        return messages
 
-    def _lost(self, text: str, *, in_parts: bool) -> Iterator[str]:
+    def _lost(self, text: str) -> Iterator[str]:
         """The messages and documents whose words the template left out, or wrote as a list of
         Python.
 
@@ -168,8 +171,8 @@ class Conversation:
         """
         wanted = [(words.strip(), f"document {n}") for n, words in enumerate(self.documents, 1)]
         for number, each in enumerate(self.messages, 1):
-            if in_parts and str(_parts(each)) in text:
-                yield f"message {number}"
+            if str(_parts(each)) in text:
+                yield f"message {number} (give its content as one text)"
             for words in _texts_of(each):
                 read = words.rpartition("</think>")[2] if each["role"] == "assistant" else words
                 wanted.append((read.strip(), f"message {number}"))
@@ -251,10 +254,8 @@ def numbered(names: Sequence[str]) -> list[str]:
 
 def chat_form_of(reads_with: Any) -> Any:
     """The processor or tokenizer that has a chat template; None where neither has one."""
-    for each in (reads_with, getattr(reads_with, "tokenizer", None)):
-        if getattr(each, "chat_template", None):
-            return each
-    return None
+    both = reads_with, getattr(reads_with, "tokenizer", None)
+    return next((each for each in both if getattr(each, "chat_template", None)), None)
 
 
 def _unmarked(_: Key, text: str) -> str:

@@ -101,7 +101,11 @@ class Proof(NamedTuple):
         facts, texts = [], len(rest) // 2
         for worst, largest in zip(rest[:texts], rest[texts:], strict=True):
             tolerance = self.relative * largest
-            # Written so that NaN fails, too.
+            if not largest < float("inf"):  # NaN, too
+                raise CaptureError(
+                    f"{self.name}: the model itself computes {largest:.3g} here; look for weights "
+                    "that are not finite up to this layer, or give dtype=torch.float32"
+                )
             if not worst <= tolerance:
                 raise CaptureError(
                     f"{self.name}: the layer output recomputed from weights and values differs "

@@ -78,10 +78,7 @@ def take_returned(
         builder.left_out = [name for name in watch.left_out if not any(map(name.startswith, kept))]
         return builder
     if any(getattr(outputs, name, None) for name in RETURNED):
-        raise CaptureError(
-            f"{refused[missing[0]]} (the weights that {type(model).__name__} returns do not lead "
-            "to its own layer output, either)"
-        )
+        raise refused[missing[0]]
     return None
 
 

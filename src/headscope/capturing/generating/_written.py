@@ -157,7 +157,10 @@ class Writer:
             is_lowered = torch.is_autocast_enabled(logits.device.type)
             some = logits[:, :1].to(torch.bfloat16 if is_lowered else lowest)
             within = allowed_apart(some, EXACT_WITHIN, HALF_WITHIN)
-            differences = [_apart(*each) for each in zip(logits, texts, strict=True)]
+            differences = []
+            for own, text in zip(logits, texts, strict=True):
+                rows = own[text.prompt - 1 : len(text.ids) - 1]
+                differences.append((_logs_of(rows, torch.tensor(text.written)) - text.logs).abs())
 
         hook = hook_after(model, compare)
         try:
@@ -253,17 +256,6 @@ def _logs_of(logits: torch.Tensor, token: int | torch.Tensor) -> torch.Tensor:
     rows = logits.reshape(-1, logits.shape[-1]).float()
     chosen = torch.as_tensor(token, device=logits.device).reshape(-1, 1)
     return (rows.gather(1, chosen) - rows.logsumexp(1, keepdim=True))[:, 0]
-
-
-def _apart(logits: torch.Tensor, text: WrittenText) -> torch.Tensor:
-    """How far logarithms of probabilities are from those of one pass over the text.
-
-    Args:
-        logits: ``[token word]`` of the pass.
-        text: as it was written.
-    """
-    rows = logits[text.prompt - 1 : len(text.ids) - 1]
-    return (_logs_of(rows, torch.tensor(text.written)) - text.logs).abs()
 
 
 def _stack_of(record: Record, tokens: Tokens) -> str:

@@ -65,8 +65,9 @@ def parse_call(
         raise TextError(
             f"capture reads one text, and got a {type(text).__name__} of {len(text)}; of many "
             "give capture_many(model, tokenizer, texts), of a pair capture(..., text, text_pair); "
-            "messages are [{'role': ..., 'content': ...}], documents {'documents': [...], "
-            "'question': ...}; a tokenizer's output goes to headscope.capturing.capture_encoded"
+            "a message, too, is put in a list, [{'role': ..., 'content': ...}]; documents are "
+            "{'documents': [...], 'question': ...}; a tokenizer's output goes to "
+            "headscope.capturing.capture_encoded"
         )
     check_no_file(text)
     parsed = _made(text, text_pair, options or {})
@@ -450,8 +451,8 @@ def _from_mapping(given: Mapping) -> ParsedInput:
     given = {**given, "text": asked} if is_conversation(given) else _renamed(given)
     if "text" not in given and "content" in given:
         raise TextError(
-            "A content is read as a message of a conversation, a list of {'role': ..., 'content': "
-            "...}; a text of its own is called text"
+            "A content is read as a message of a conversation, which is a list: [{'role': ..., "
+            "'content': ...}]; a text of its own is called text"
         )
     _check_spelling(given)
     if not {"text", "image", "video", "sound"} & set(given):

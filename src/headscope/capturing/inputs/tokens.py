@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from inspect import isroutine
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unicodedata import category
@@ -186,8 +186,8 @@ def once(tokenizer: Any, ids: list[int], *texts: str, **options: Any) -> slice:
 
     def is_put(mark: int, *both: list[int]) -> bool:
         written, read = (len(list(takewhile(mark.__eq__, each))) for each in both)
-        # Where a blank before the mark is a token, the text does not begin with the mark.
-        return 0 < written < read
+        # Where a blank before the mark is a token, none of the text's marks comes first.
+        return mark in both[0] and written < read
 
     begins = begins and is_put(ids[0], own, ids)
     ends = ends and is_put(ids[-1], own[::-1], ids[::-1])
@@ -389,11 +389,8 @@ def _decoded(tokenizer: Any, piece: str) -> str:
 
 def _filled(sources: Sequence[int | None]) -> tuple[int, ...]:
     """Segment of every token; a special token belongs to the text before it, or to the first."""
-    filled, last = [], 0
-    for source in sources:
-        last = last if source is None else source
-        filled.append(last)
-    return tuple(filled)
+    filled = accumulate(sources, lambda last, now: last if now is None else now, initial=0)
+    return tuple(filled)[1:]
 
 
 def _plain(ids: Any, example: int) -> list[int]:

@@ -44,7 +44,9 @@ def tokens_from_marks(
     if _are_chosen(marks, input_positions):
         return Tokens(pieces=tuple(f"{OBJECT} {number}" for number in range(len(marks))))
     meanings, fields = _read(marks, input_positions, whole=whole)
-    worded = _is_worded(marks, input_positions)
+    worded = marks > 0
+    for kind in (VISION, AUDIO, SERIES):
+        worded &= ~input_positions.come_from(marks, kind)
     if texts is not None and len(texts) == len(marks) and _in_order(marks, worded, input_positions):
         return _within_text(texts, meanings, fields)
     names = _learned(marks, input_positions)
@@ -93,13 +95,6 @@ def _within_text(
         # The tokenizer calls <image> special, but the patch that took its place is content.
         special.append(mask and own is None)
     return replace(texts, labels=tuple(labels), special=tuple(special), **fields)
-
-
-def _is_worded(marks: np.ndarray, input_positions: InputPositions) -> np.ndarray:
-    worded = marks > 0
-    for kind in (VISION, AUDIO, SERIES):
-        worded &= ~input_positions.come_from(marks, kind)
-    return worded
 
 
 def _read(

@@ -28,10 +28,6 @@ class AxisOrder:
     new: int | None = None
 
     @cached_property
-    def _is_kept(self) -> bool:
-        return list(self.order) == sorted(self.order)
-
-    @cached_property
     def is_turned(self) -> bool | None:
         """Whether the two axes that are wanted last stand last in the tensor, but exchanged; None
         where they do not stand last.
@@ -41,7 +37,7 @@ class AxisOrder:
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """The tensor in the order wanted."""
-        permuted = tensor if self._is_kept else tensor.permute(self.order)
+        permuted = tensor if list(self.order) == sorted(self.order) else tensor.permute(self.order)
         return permuted if self.new is None else permuted.unsqueeze(self.new)
 
     def written(self, tensor: torch.Tensor) -> torch.Tensor:
