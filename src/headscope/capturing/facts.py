@@ -17,6 +17,7 @@ from torch import nn
 from headscope.capturing._hub import PACKAGE
 from headscope.capturing.device import device_of
 from headscope.capturing.options import quantised
+from headscope.capturing.walk import parameters_of
 from headscope.record import Layer, ModelFacts
 
 LINEAR_WITHIN = 1e-4
@@ -145,7 +146,8 @@ def weights_name(model: nn.Module, *, anew: bool = False) -> str:
     """
     # Hashing reads every weight; this shows in less time whether any changed since the last time.
     # Torch does not count the changes of weights of inference mode.
-    state = [(id(each), 0 if each.is_inference() else each._version) for each in model.parameters()]
+    held = parameters_of(model)
+    state = [(id(each), 0 if each.is_inference() else each._version) for each in held]
     known = _known.get(model)
     if anew or known is None or known[0] != state:
         known = _known[model] = (state, _digest(model, model.named_parameters())[:SHOWN])

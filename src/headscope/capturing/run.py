@@ -28,7 +28,7 @@ from headscope.capturing.inputs.inputs import Inputs, needing
 from headscope.capturing.keep import KeepChoice
 from headscope.capturing.media.input_positions import UnnamedPositions, followed
 from headscope.capturing.seam import InterventionLike, sessions
-from headscope.capturing.walk import ModelModules, arguments_of, modules_of
+from headscope.capturing.walk import ModelModules, arguments_of, modules_of, parameters_of
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching._whole_attention import MODULE as FLEX
 from headscope.capturing.watching.running import ModuleUses, check_routers, router_scores
@@ -61,7 +61,7 @@ def run(
     """
     with one_at_a_time(model), ExitStack() as changed:
         modules = ModelModules.of(model)
-        changed.enter_context(uncompiled(model, modules.all))
+        changed.enter_context(uncompiled(model))
         changed.enter_context(needing(model, inputs.arguments))
         for intervention in interventions:
             changed.enter_context(intervention.on(model))
@@ -184,15 +184,17 @@ def unwrapped(model: Any) -> Any:
         )
     if not isinstance(model, nn.Module):
         raise ModelError(f"Expected a model (a torch.nn.Module), got {repr(model)[:60]}")
-    for name, module in model.named_modules():
+    modules = ModelModules.of(model)
+    for module in modules.all:
         if isinstance(module, torch.jit.ScriptModule):
+            own = modules.names[id(module)] or type(model).__name__
             raise CaptureError(
-                f"{name or type(model).__name__} runs as a graph of TorchScript, in which nothing "
-                "can be watched; give the model that it was made of"
+                f"{own} runs as a graph of TorchScript, in which nothing can be "
+                "watched; give the model that it was made of"
             )
     # accelerate keeps weights elsewhere and puts them on the meta device until a module runs.
-    if any(weight.is_meta for weight in model.parameters()) and not any(
-        hasattr(module, "_hf_hook") for module in model.modules()
+    if any(weight.is_meta for weight in parameters_of(model)) and not any(
+        hasattr(module, "_hf_hook") for module in modules.all
     ):
         raise CaptureError(
             f"{type(model).__name__} has weights on the meta device, where there are no numbers; "
@@ -202,24 +204,17 @@ def unwrapped(model: Any) -> Any:
 
 
 @contextmanager
-def uncompiled(model: nn.Module, modules: Sequence[nn.Module] | None = None) -> Generator[None]:
+def uncompiled(model: nn.Module) -> Generator[None]:
     """Run the compiled modules of a model, and functions of TorchScript, as they are written, so
     that they can be watched.
-
-    Args:
-        model: the model.
-        modules: all its modules, if they are known.
     """
     # Without these imports no module can be compiled, and none compiles itself when it is called.
     if "torch._dynamo" not in sys.modules and FLEX not in sys.modules:
         with unscripted():
             yield
         return
-    compiled = [
-        (module, module._compiled_call_impl)
-        for module in (modules_of(model) if modules is None else modules)
-        if module._compiled_call_impl is not None
-    ]
+    modules = [each for each in modules_of(model) if each._compiled_call_impl is not None]
+    compiled = [(each, each._compiled_call_impl) for each in modules]
     try:
         for module, _ in compiled:
             module._compiled_call_impl = None

@@ -15,6 +15,8 @@ import torch
 from torch import nn
 
 DIGITS = re.compile(r"\d+")
+COMPILED = re.compile(r"(^|\.)_orig_mod(?![^.])")
+"""The wrapper of a compiled module in names."""
 IDLE = nn.Identity, nn.Dropout
 """Parts of a sequence that are not layers of it."""
 
@@ -43,6 +45,12 @@ def _walk(
 def modules_of(model: nn.Module) -> list[nn.Module]:
     """All modules, each once, in the order of ``model.modules()``."""
     return [module for _, module in named_modules_of(model)]
+
+
+def parameters_of(model: nn.Module) -> list[nn.Parameter]:
+    """All parameters; one that two modules share comes twice."""
+    held = [each for module in modules_of(model) for each in module._parameters.values()]
+    return [each for each in held if each is not None]
 
 
 class BlockPlace(NamedTuple):
@@ -177,17 +185,8 @@ class ModelModules:
     def of(cls, model: nn.Module) -> ModelModules:
         """Those of a model as it is now."""
         walked = named_modules_of(model)
-        names = {id(module): name for name, module in walked}
-        for number, name in names.items():
-            if "_orig_mod" in name:
-                parts = (part for part in name.split(".") if part != "_orig_mod")
-                names[number] = ".".join(parts)
+        names = {id(module): COMPILED.sub("", name).lstrip(".") for name, module in walked}
         return cls(model, tuple([module for _, module in walked]), names)
-
-
-def names_of(model: nn.Module) -> dict[int, str]:
-    """First name of each module by its id, as if nothing had been compiled."""
-    return ModelModules.of(model).names
 
 
 def is_affine(module: nn.Module) -> bool:

@@ -77,7 +77,7 @@ def intervene(model: nn.Module, *interventions: Intervention) -> Generator[Model
     modules = ModelModules.of(model)
     session = ModelSession(modules, interventions)
     with ExitStack() as undo:
-        undo.enter_context(uncompiled(model, modules.all))
+        undo.enter_context(uncompiled(model))
         # Blocks that nest share the watch of the outermost, so that each call is seen once.
         models = [other.model for other in sessions() if isinstance(other, ModelSession)]
         if not any(other is model for other in models):

@@ -19,7 +19,7 @@ from headscope.capturing.contributions import known_norm_of
 from headscope.capturing.device import full_precision
 from headscope.capturing.observers import hook_after, hook_before, swapped
 from headscope.capturing.seam import LayerChange, Where
-from headscope.capturing.walk import modules_of, names_of, place_of
+from headscope.capturing.walk import ModelModules, modules_of, place_of
 from headscope.capturing.watching.running import first_tensor
 from headscope.errors import CaptureError
 from headscope.interventions import Intervention, intervene
@@ -170,7 +170,7 @@ class Parts:
     def __init__(self, question: WhyQuestion, held: Held) -> None:
         self.held, self.model = held, question.model
         self.leaves: dict[tuple[str, Any], torch.Tensor] = {}
-        self._names = names_of(question.model)
+        self._names = ModelModules.of(question.model).names
 
     def context(self, cell: Cell, old: torch.Tensor) -> torch.Tensor:
         """Outputs of the heads of a layer ``[text query head feature]``."""

@@ -20,7 +20,7 @@ from headscope.capturing.calls.call import Call
 from headscope.capturing.device import allowed_apart, full_precision
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.keep import KeepChoice
-from headscope.capturing.walk import block_of, is_affine, modules_of, names_of
+from headscope.capturing.walk import ModelModules, block_of, is_affine, modules_of
 from headscope.capturing.watching._watch import Watch
 from headscope.capturing.watching.running import ModuleUse, ModuleUses
 from headscope.errors import CaptureError
@@ -65,7 +65,7 @@ def take_returned(
     taken = {layer["projection"] for entry in builder.seen.values() for layer in entry.layers}
     proved = [
         call
-        for call in proved_calls(outputs, applied.uses, names_of(model))
+        for call in proved_calls(outputs, applied.uses, ModelModules.of(model).names)
         if call.projection_name not in taken
     ]
     for number, call in enumerate(proved, start=watch.count):

@@ -23,7 +23,7 @@ from headscope.capturing.inputs.tokens import (
 )
 from headscope.capturing.media._pixels import Picture
 from headscope.capturing.media.input_positions import InputPositions, UnnamedPositions, origins_of
-from headscope.capturing.walk import arguments_of, reads_target
+from headscope.capturing.walk import arguments_of, named_modules_of, reads_target
 from headscope.errors import CaptureError, HeadscopeError, TextError
 from headscope.record import Tokens
 
@@ -171,7 +171,7 @@ def position_limit(model: Any) -> int | None:
     config = getattr(model, "config", None)
     config = config.get_text_config() if hasattr(config, "get_text_config") else config
     limit = getattr(config, "max_position_embeddings", None)
-    for name, each in model.named_modules():
+    for name, each in named_modules_of(model):
         # RoBERTa counts its positions from the padding index on, so that 514 of them hold 512.
         if isinstance(each, nn.Embedding) and "position" in name and each.padding_idx is not None:
             return each.num_embeddings - each.padding_idx - 1

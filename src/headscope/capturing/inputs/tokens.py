@@ -349,14 +349,14 @@ def _decoded_spans(
     waiting: list[int] = []
     for at in plain:
         waiting.append(at)
-        known = _decoded_ids(tokenizer, [ids[each] for each in before])
-        now = _decoded_ids(tokenizer, [ids[each] for each in (*before, *waiting)])
+        known = _decoded_ids(tokenizer, *(ids[each] for each in before))
+        now = _decoded_ids(tokenizer, *(ids[each] for each in (*before, *waiting)))
         if (now.endswith(UNDECODABLE) or now == known) and at != plain[-1]:
             continue
         start = len(text)
         alike = takewhile(lambda both: both[0] == both[1], zip(known, now, strict=False))
         text += now[len(list(alike)) :]
-        own = _decoded_ids(tokenizer, [ids[at]])
+        own = _decoded_ids(tokenizer, ids[at])
         # Bytes before a token that is letters of its own are no part of these.
         is_own = len(waiting) > 1 and own != "" and UNDECODABLE not in own and text.endswith(own)
         middle = max(start, len(text) - len(own)) if is_own else start
@@ -366,8 +366,10 @@ def _decoded_spans(
     return text, tuple(spans)
 
 
-def _decoded_ids(tokenizer: Any, ids: list[int]) -> str:
-    return tokenizer.decode(ids, skip_special_tokens=True) if ids else ""
+@lru_cache(maxsize=2**16)
+def _decoded_ids(tokenizer: Any, *ids: int) -> str:
+    # Kept as `_decoded` is.
+    return tokenizer.decode(list(ids), skip_special_tokens=True) if ids else ""
 
 
 def roles_of(tokenizer: Any) -> dict[int, str]:

@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from headscope.capturing.calls.call import Call, with_heads_first
-from headscope.capturing.walk import block_of, names_of
+from headscope.capturing.walk import ModelModules, block_of
 from headscope.capturing.watching.running import ModuleUse
 from headscope.errors import CaptureError
 
@@ -195,7 +195,7 @@ def put_together(calls: Sequence[Call], model: nn.Module) -> Call:
     if any(call.name != name for call in calls):
         name = _path(first).rpartition(".")[0]
         module = model.get_submodule(name)
-    own = names_of(model)[id(module)]
+    own = ModelModules.of(model).names[id(module)]
     seen = all(call.query is not None and call.key is not None for call in calls)
     keys = [one.key.repeat_interleave(_shared(one), dim=1) for one in calls if one.key is not None]
     whole = replace(

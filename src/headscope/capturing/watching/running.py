@@ -23,7 +23,6 @@ from headscope.capturing.walk import (
     arguments_of,
     block_of,
     may_attend,
-    names_of,
 )
 from headscope.errors import CaptureError
 
@@ -206,7 +205,7 @@ def router_scores(
     Raises:
         CaptureError: where none of these was returned.
     """
-    names, scores = names_of(model), {}
+    names, scores = ModelModules.of(model).names, {}
     returned = {id(each) for name in ROUTERS for each in getattr(outputs, name, None) or ()}
     for use in uses:
         for part in use.output if isinstance(use.output, tuple) else (use.output,):
