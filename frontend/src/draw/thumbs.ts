@@ -150,30 +150,3 @@ export function thumbsOf(
   });
   return arrayValues(numbers, { ...shape, heads: made.length }, signed);
 }
-
-/** The matrix of a head made small: of each block the mean of its multiples of the even share. */
-export function pooledLifts(values: LayerValues, head: number, even: LayerValues): Float32Array {
-  const { queries, keys } = thumbShape(values);
-  const [sums, counts] = [new Float32Array(queries * keys), new Uint32Array(queries * keys)];
-  const columnOf = Uint32Array.from({ length: values.keys }, (_, key) => Math.floor((key * keys) / values.keys));
-  for (let query = 0; query < values.queries; query++) {
-    const [row, shares] = [values.row(head, query), even.row(0, query)];
-    const first = Math.floor((query * queries) / values.queries) * keys;
-    for (let key = 0; key < values.keys; key++) {
-      if (shares[key] === 0) continue;
-      sums[first + columnOf[key]] += row[key] / shares[key];
-      counts[first + columnOf[key]]++;
-    }
-  }
-  return sums.map((sum, at) => (counts[at] ? sum / counts[at] : 0));
-}
-
-/** The same of all heads, of a text with so many keys. */
-export function liftsOfHeads(
-  made: readonly Float32Array[],
-  shape: { queries: number; keys: number },
-  of: number,
-): LiftThumbs {
-  const bytes = made.map((thumb) => Uint8Array.from(thumb, (lift) => toByte(lift / of)));
-  return liftThumbs((head) => bytes[head], { ...shape, heads: made.length }, of);
-}

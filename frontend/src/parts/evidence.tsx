@@ -3,16 +3,7 @@ import type { PagePair, PageShown } from "../../types/page";
 import { kindColor, kindOfLabel } from "../draw/kinds";
 import type { AtlasEvidence } from "../source/atlas";
 import type { Evidence } from "../source/heads";
-import {
-  CANDIDATE,
-  type HeadLabel,
-  headName,
-  labelsOf,
-  measured,
-  measureNumber,
-  ONCE,
-  shownFor,
-} from "../state/evidence";
+import { CANDIDATE, type HeadLabel, headName, labelsOf, ONCE, shownFor } from "../state/evidence";
 import { keepHead, pinPair } from "../state/selection";
 import type { Store } from "../state/store";
 import { counted, percent, readable, shortWeight } from "../state/words";
@@ -44,7 +35,7 @@ export function HeadCard({ store }: { store: Store }) {
           open={place === 0}
         />
       ))}
-      {rest.length > 0 && <Rest evidence={evidence} labels={rest} />}
+      <Rest labels={rest} />
       <Measures evidence={evidence} head={head} />
       <p class="fine">{method(evidence)}</p>
     </aside>
@@ -58,17 +49,18 @@ function method({ said }: Evidence): string {
   return `${interval}; corrected for trying all heads and patterns (${said.correction}).`;
 }
 
-/** Patterns that the head does not follow, or not enough. */
-function Rest({ evidence, labels }: { evidence: Evidence; labels: readonly HeadLabel[] }) {
+/** Patterns that a head does not follow, or not enough. */
+export function Rest({ labels }: { labels: readonly Pick<Told, "name" | "score" | "threshold">[] }) {
+  if (labels.length === 0) return null;
   return (
     <details>
       <summary>{counted(labels.length, "pattern")} without a label</summary>
       <ul class="rest">
-        {labels.map(({ name, score, pattern }) => (
+        {labels.map(({ name, score, threshold }) => (
           <li key={name} class="stack">
             <bdi>{name}</bdi>
             <span class="number">{shortWeight(score)}</span>
-            <small>of {evidence.said.patterns[pattern].threshold}</small>
+            <small>of {threshold}</small>
           </li>
         ))}
       </ul>
@@ -76,21 +68,22 @@ function Rest({ evidence, labels }: { evidence: Evidence; labels: readonly HeadL
   );
 }
 
-function Measures({ evidence, head }: { evidence: Evidence; head: number }) {
-  const names = evidence.said.measures.map(({ name }) => name).filter((name) => name !== "layer");
-  const value = (name: string) => measured(evidence, name)[head];
-  const classes = names
-    .filter((name) => name.startsWith("class ") && value(name) > 0)
-    .sort((a, b) => value(b) - value(a))
-    .map((name) => `${name.slice(6)} ${percent(value(name))}`);
+function Measures({ evidence: { said, stack, values }, head }: { evidence: Evidence; head: number }) {
+  const heads = stack.layers.length * stack.heads;
+  const all = said.measures.map((measure, at) => ({ ...measure, value: values[at * heads + head] }));
+  const isClass = ({ name }: { name: string }) => name.startsWith("class ");
+  const classes = all
+    .filter((measure) => isClass(measure) && measure.value > 0)
+    .sort((a, b) => b.value - a.value)
+    .map(({ name, value }) => `${name.slice(6)} ${percent(value)}`);
   return (
     <dl class="measures ruled stack">
-      {names
-        .filter((name) => !name.startsWith("class ") && !Number.isNaN(value(name)))
-        .map((name) => (
-          <div key={name} title={evidence.said.measures.find((measure) => measure.name === name)?.says}>
+      {all
+        .filter((measure) => measure.name !== "layer" && !isClass(measure) && !Number.isNaN(measure.value))
+        .map(({ name, says, unit, value }) => (
+          <div key={name} title={says}>
             <dt>{name}</dt>
-            <dd>{measureNumber(evidence, name, value(name))}</dd>
+            <dd>{unit ? `${value.toFixed(2)} ${unit}` : shortWeight(value)}</dd>
           </div>
         ))}
       <div title="Kovaleva's classes of maps, as shares of the texts">
@@ -126,22 +119,13 @@ function LabelEvidence({ store, evidence, head, label, open }: LabelProps) {
       sure={once ? "" : counted(label.texts, "text")}
     >
       {shown && (
-        <Examples open={open}>
+        <details open={open}>
+          <summary>examples</summary>
           <Pairs store={store} head={head} pairs={shown.pairs} />
           {!once && <Texts texts={evidence.said.examples} shown={shown} />}
-        </Examples>
+        </details>
       )}
     </LabelSection>
-  );
-}
-
-function Examples({ open, children }: { open: boolean; children: ComponentChildren }) {
-  if (open) return <>{children}</>;
-  return (
-    <details>
-      <summary>examples</summary>
-      {children}
-    </details>
   );
 }
 

@@ -34,17 +34,14 @@ export interface AtlasIndex {
   readonly maps: string;
 }
 
-export interface AtlasEvidence extends AtlasLabel {
+type Known = Readonly<Record<"low" | "high" | "baseline" | "effect" | "corrected", number | null>>;
+
+export interface AtlasEvidence extends AtlasLabel, Known {
   readonly candidate: boolean;
   readonly against: string;
   readonly texts: number;
   readonly on: string;
-  readonly low: number | null;
-  readonly high: number | null;
-  readonly baseline: number | null;
   readonly threshold: number;
-  readonly effect: number | null;
-  readonly corrected: number | null;
 }
 
 export interface AtlasStratum {
@@ -54,21 +51,15 @@ export interface AtlasStratum {
   readonly examples: readonly number[];
 }
 
-export interface AtlasHead {
-  readonly layer: number;
-  readonly head: number;
+export interface AtlasHead extends Omit<AtlasTile, "labels"> {
   readonly labels: readonly AtlasEvidence[];
   readonly score: string;
   readonly spread: readonly number[];
   readonly strata: readonly AtlasStratum[];
   readonly scores: readonly (number | null)[];
-  readonly pairs: readonly WordPair[];
   readonly distance: readonly Shares[];
   readonly relations: Readonly<Record<string, Shares>>;
   readonly neighbours: readonly (readonly [layer: number, head: number, alike: number])[];
-  /** As of the tile. */
-  readonly keys: readonly number[];
-  readonly evenKeys: readonly number[];
   readonly links: string;
   /** Share of what it adds by class of key and by relation; empty where the atlas has no norms. */
   readonly norms: Readonly<Record<string, number | null>>;

@@ -325,20 +325,12 @@ const KEPT_AS = "headscope-token";
  */
 export function takeToken(): string {
   const given = new URLSearchParams(location.search).get("token");
-  if (given === null) return keptToken();
-  history.replaceState(null, "", location.pathname + location.hash);
+  if (given !== null) history.replaceState(null, "", location.pathname + location.hash);
   try {
-    sessionStorage.setItem(KEPT_AS, given);
+    if (given !== null) sessionStorage.setItem(KEPT_AS, given);
+    return given ?? sessionStorage.getItem(KEPT_AS) ?? "";
   } catch {
     // A reader may forbid storage: then the page works until it is reloaded.
-  }
-  return given;
-}
-
-function keptToken(): string {
-  try {
-    return sessionStorage.getItem(KEPT_AS) ?? "";
-  } catch {
-    return "";
+    return given ?? "";
   }
 }

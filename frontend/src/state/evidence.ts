@@ -62,18 +62,6 @@ export function kindsOverTexts(evidence: Evidence): NonNullable<LoadedKinds["ove
   };
 }
 
-/** One number for each head; NaN where it is not known. */
-export function measured(evidence: Evidence, name: string): Float32Array {
-  const { said, stack, values, numbers } = evidence;
-  const heads = stack.layers.length * stack.heads;
-  const measure = said.measures.findIndex((other) => other.name === name);
-  if (measure >= 0) return values.subarray(measure * heads, (measure + 1) * heads);
-  const pattern = said.patterns.findIndex((other) => other.name === name);
-  return pattern < 0
-    ? new Float32Array(heads).fill(Number.NaN)
-    : numbers.subarray(pattern * heads, (pattern + 1) * heads);
-}
-
 /** Layer and head as they are numbered in the model. */
 export function headPlace(stack: PageStack, head: number): { layer: number; head: number } {
   return { layer: stack.layers[Math.floor(head / stack.heads)].layer, head: stack.head_numbers[head % stack.heads] };
@@ -106,14 +94,6 @@ export function headWords(evidence: Evidence, head: number): string {
     .filter(({ status }) => status !== "none")
     .map((label) => labelWords(label, evidence.said.confidence))
     .join("; ");
-}
-
-/** A number of a measure as it is printed. */
-export function measureNumber({ said }: Evidence, name: string, value: number): string {
-  if (Number.isNaN(value)) return "–";
-  if (name === "layer") return String(value);
-  const unit = said.measures.find((other) => other.name === name)?.unit;
-  return unit ? `${value.toFixed(2)} ${unit}` : shortWeight(value);
 }
 
 /** How far heads moved, as a quantity of whole heads. */

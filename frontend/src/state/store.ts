@@ -40,7 +40,7 @@ export function createStore(
   const looks = looksState(chosen, tokens, opened, loading);
   const weights = weightState(chosen, loading, looks);
   const asks = asking(chosen, tokens);
-  const thumbnails = thumbnailState(chosen, tokens, opened, asks, {
+  const thumbnails = thumbnailState(chosen, tokens, opened, {
     ...loading,
     ofPieces,
     without: shared !== undefined,
@@ -217,7 +217,11 @@ function settled(store: Store, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = effect(() => {
       const failure = store.failure.value;
-      const done = isComplete(store) && (!store.page.pictures?.length || store.besides.pictures.value !== noPictures);
+      const { page, shown, waiting, ofPieces, pieceStack, view, kinds, besides } = store;
+      const here = shown.value !== null && waiting.value === "" && ofPieces.value?.left === 0;
+      const withKinds = view.value === "overview" && pieceStack.value.kinds;
+      const known = (!withKinds || kinds.value?.left === 0) && (!page.evidence || besides.evidence.value !== null);
+      const done = here && known && (!page.pictures?.length || besides.pictures.value !== noPictures);
       if (!done && failure === null && !signal.aborted) return;
       // An effect cannot be ended before it has begun.
       queueMicrotask(() => stop());
@@ -229,12 +233,6 @@ function settled(store: Store, signal: AbortSignal): Promise<void> {
       resolve();
     });
   });
-}
-
-function isComplete({ page, shown, waiting, ofPieces, pieceStack, view, kinds, besides }: Store): boolean {
-  const here = shown.value !== null && waiting.value === "" && ofPieces.value?.left === 0;
-  const withKinds = view.value === "overview" && pieceStack.value.kinds;
-  return here && (!withKinds || kinds.value?.left === 0) && (!page.evidence || besides.evidence.value !== null);
 }
 
 /** Puts all that was loaded into the store. */

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import { type Evidence, loadEvidence } from "../../src/source/heads";
-import { headName, headWords, labelsOf, measured, measureNumber, shownFor } from "../../src/state/evidence";
+import { headName, headWords, labelsOf, shownFor } from "../../src/state/evidence";
 import { exampleEvidence } from "../examples/evidence";
 import { exampleSource } from "../examples/page";
 
@@ -29,15 +29,6 @@ test("a label says its interval and its number of texts, or that it was one text
   expect(headWords(evidence, 1)).toBe("next .80, 95 % interval .78 to .81 over 24 texts");
   expect(headWords(once, 1)).toBe("next .80, seen on one text only");
   expect(headWords(evidence, 0)).toBe("");
-});
-
-test("measures, scores and classes are found by name", () => {
-  expect(measured(evidence, "entropy")[6]).toBe(3);
-  expect(measured(evidence, "same")[6]).toBeCloseTo(0.9, 6);
-  expect(measured(evidence, "nothing")[6]).toBeNaN();
-  expect(measureNumber(evidence, "entropy", 1.234)).toBe("1.23 nats");
-  expect(measureNumber(evidence, "same", 0.5)).toBe(".50");
-  expect(measureNumber(evidence, "distance", Number.NaN)).toBe("–");
 });
 
 test("names and examples are those of the model's numbers", () => {

@@ -1,7 +1,6 @@
 import { batch, computed, type Signal, signal } from "@preact/signals-core";
 import type { PageStack } from "../../../types/page";
 import { keyOf, queryOf, type ScoreParts } from "../../draw/scores";
-import { thumbShape } from "../../draw/thumbs";
 import type { Place, Side } from "../../draw/tokens";
 import { largest, type Merge, mergedTokens, mergedValues, mergeOf } from "../../draw/values";
 import { LayerCache, type LoadedLayer } from "../../source/layers";
@@ -116,12 +115,9 @@ export function tokenState({ page, selection, part }: Chosen) {
     }),
     /** The stack as it is shown. */
     stack: computed((): PageStack => {
-      const [of, { query, key, thumbs }] = [merge.value, pieceStack.value];
+      const [of, { query, key }] = [merge.value, pieceStack.value];
       if (!of) return pieceStack.value;
-      const words = { query: mergedTokens(query, of.query), key: mergedTokens(key, of.key) };
-      const { queries, keys } = thumbShape({ queries: words.query.labels.length, keys: words.key.labels.length });
-      const shape = [...thumbs.shape.slice(0, 2), queries, keys];
-      return { ...pieceStack.value, ...words, thumbs: { ...thumbs, shape } };
+      return { ...pieceStack.value, query: mergedTokens(query, of.query), key: mergedTokens(key, of.key) };
     }),
     /** Whether words of the chosen stack have several pieces. */
     hasPieces: computed(() => hasPieces(pieceStack.value)),

@@ -1,10 +1,9 @@
-import { batch, computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
+import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals-core";
 import type { PageStack, PageTokens } from "../../../types/page";
 import { contrastPatch, isPicture, type Raster } from "../../draw/patches";
-import { type LiftThumbs, liftsOfHeads } from "../../draw/thumbs";
+import type { LiftThumbs } from "../../draw/thumbs";
 import { type LayerValues, liftOf, mergedValues } from "../../draw/values";
 import { type Evidence, type LoadedKinds, loadKinds, loadThumbs, type Thumbs } from "../../source/heads";
-import { type Pooled, pooledLoader } from "../byLayer";
 import { kindsOverTexts } from "../evidence";
 import { aligningHead, clearestHead } from "../kinds";
 import { WEIGHT_FACTS } from "../quantity";
@@ -90,25 +89,17 @@ export function openedState(
   };
 }
 
-/** Small pictures of all heads, between pieces as the page has them, or between words. */
+/** Small pictures of all heads, between pieces or between words. */
 export function thumbnailState(
   { origin, fail }: Chosen,
-  { pieceStack, stack, merge }: TokenState,
+  { pieceStack, merge }: TokenState,
   { layerNumber }: Opened,
-  { load }: ReturnType<typeof asking>,
   /** Those between pieces, and whether none is needed, as for a picture of the tray. */
   { loaded, ofPieces, without }: Pick<Loading, "loaded"> & { ofPieces: Signal<Thumbs | null>; without: boolean },
 ) {
-  const ofWords = signal<Pooled | null>(null);
-  const poolWords = pooledLoader(load, (pooled) => (ofWords.value = pooled));
-  /** Whether they have one cell for each pair of tokens, and not for many. */
-  const everyPair = computed(() => {
-    const { thumbs: array, query, key } = pieceStack.value;
-    return array.shape[2] === query.labels.length && array.shape[3] === key.labels.length;
-  });
   // Where each of them takes seconds, the head that is shown goes first.
   const isLater = computed(() => pieceStack.value.thumbs.split === 2 && loaded.value?.stack !== pieceStack.value);
-  const stopPieces = effect(() => {
+  const stop = effect(() => {
     const wanted = pieceStack.value;
     // A picture of the tray draws them only where they are all that is drawn of a long text.
     if ((without && !wanted.sentences) || ofPieces.peek()?.stack === wanted || isLater.value) return;
@@ -121,25 +112,21 @@ export function thumbnailState(
     };
     loadThumbs(origin.peek().source, wanted, first, show).catch((error) => current() && fail(error));
   });
-  const stopWords = effect(() => {
-    ofWords.value = null;
-    if (!without && merge.value && !everyPair.value) poolWords(stack.value, WEIGHT_FACTS).catch(fail);
-  });
   return {
     ofPieces,
     thumbs: computed((): LiftThumbs | null => {
       const [now, of] = [ofPieces.value?.lifts ?? null, merge.value];
-      if (!now || !of) return now;
-      if (everyPair.value) return { ...mergedValues(now, of, true), of: now.of };
-      return ofWords.value && liftsOfHeads(ofWords.value.made, ofWords.value.shape, now.of);
+      const { query, key } = pieceStack.value;
+      // Where a cell is of many tokens, words look as their pieces do.
+      const isEveryPair = now?.queries === query.labels.length && now.keys === key.labels.length;
+      return now && of && isEveryPair ? { ...mergedValues(now, of, true), of: now.of } : now;
     }),
     /** Layers, or heads of a text in groups, whose thumbnails are still to come. */
     thumbsLeft: computed(() => {
-      if (merge.value && !everyPair.value) return ofWords.value?.left ?? 1;
       const { layers, heads, thumbs } = pieceStack.value;
       return ofPieces.value?.left ?? layers.length * (thumbs.split === 2 ? heads : 1);
     }),
-    stop: () => batch(() => [stopPieces, stopWords].forEach((end) => void end())),
+    stop,
   };
 }
 

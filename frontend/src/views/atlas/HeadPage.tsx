@@ -2,16 +2,8 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
 import { Check } from "../../parts/controls";
-import { LabelSection } from "../../parts/evidence";
-import type {
-  AtlasEvidence,
-  AtlasHead,
-  AtlasIndex,
-  AtlasStratum,
-  AtlasText,
-  Shares,
-  WordPair,
-} from "../../source/atlas";
+import { LabelSection, Rest } from "../../parts/evidence";
+import type { AtlasEvidence, AtlasHead, AtlasIndex, AtlasText, Shares, WordPair } from "../../source/atlas";
 import * as atlas from "../../state/atlas";
 import { count, counted } from "../../state/words";
 import {
@@ -143,19 +135,7 @@ function Labels({ view, labels }: { view: AtlasView; labels: readonly AtlasEvide
           sure={`${count(label.texts)} ${label.on}`}
         />
       ))}
-      {rest.length > 0 && (
-        <details class="atlas-rest muted">
-          <summary>{rest.length} patterns that it does not hold</summary>
-          <ul>
-            {rest.map(({ name, score, baseline, threshold }) => (
-              <li key={name}>
-                <bdi>{name}</bdi> {atlas.shortShare(score)}, baseline {atlas.shortShare(baseline)}, threshold{" "}
-                {atlas.shortShare(threshold)}
-              </li>
-            ))}
-          </ul>
-        </details>
-      )}
+      <Rest labels={rest} />
     </>
   );
 }
@@ -180,7 +160,7 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
       dark={view.dark}
       title={`Examples, from high to low ${by}`}
       strata={fifths.map((fifth, at) => ({
-        name: `${fifths.length === 5 ? `${NAMES[4 - at]}: ` : ""}${range(fifth)}`,
+        name: `${fifths.length === 5 ? `${NAMES[4 - at]}: ` : ""}${atlas.shortShare(fifth.low)} to ${atlas.shortShare(fifth.high)}`,
         count: counted(fifth.texts, "text"),
         texts: fifth.examples.map((number) => ({
           href: atlas.headAddress(said.layer, said.head, number, view.side),
@@ -201,10 +181,6 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
       />
     </Strata>
   );
-}
-
-function range({ low, high }: AtlasStratum): string {
-  return `${atlas.shortShare(low)} to ${atlas.shortShare(high)}`;
 }
 
 /** Where the attention of a head goes: its mean map, by distance, by what a key is. */

@@ -19,6 +19,12 @@ const TITLES: Readonly<Record<LiveOutput["kind"], string>> = {
   none: "states of the tokens",
 };
 
+const KL_TITLES = {
+  states: "Cosine distance of the states before and after",
+  output: "Difference of the output before and after",
+  guesses: "KL divergence of the output before from the output after, in nats",
+} as const;
+
 /** What the model says: the likeliest tokens or classes, before and after the changes. */
 export function OutputPanel({ live, store }: LiveParts) {
   const { opening } = live.answer.value;
@@ -69,7 +75,11 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
           </span>
         )}
         {kl !== undefined && (
-          <span class="live-kl" data-kl title={klTitle(kind, guesses.length)}>
+          <span
+            class="live-kl"
+            data-kl
+            title={KL_TITLES[kind === "none" ? "states" : guesses.length > 0 ? "guesses" : "output"]}
+          >
             {kind === "none" || guesses.length === 0 ? `moved ${distance(kl)}` : `moved ${distance(kl)} nats`}
           </span>
         )}
@@ -156,11 +166,4 @@ function both(before: readonly LiveGuess[], after: readonly LiveGuess[] | undefi
   const is = new Map(after.map((guess) => [guess.id, guess.probability]));
   const gone = before.filter(({ id }) => !is.has(id)).slice(0, 2);
   return [...after, ...gone].map((guess) => ({ guess, was: was.get(guess.id), is: is.get(guess.id) ?? 0 }));
-}
-
-function klTitle(kind: LiveOutput["kind"], guesses: number): string {
-  if (kind === "none") return "Cosine distance of the states before and after";
-  return guesses === 0
-    ? "Difference of the output before and after"
-    : "KL divergence of the output before from the output after, in nats";
 }

@@ -6,7 +6,7 @@ import type { PageTokens } from "../../../types/page";
 import { type Answered, GONE } from "../../source/model";
 import { ModelError } from "../../source/source";
 import { type Live, newestQuestion } from "../../state/live";
-import { follower, type Selection } from "../../state/selection";
+import { follower } from "../../state/selection";
 import { headLine, replaceRecord } from "../../state/store";
 import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
@@ -21,7 +21,9 @@ export function TwoTexts({ live, store }: LiveParts) {
   const show = (other: string | null) =>
     state.show(other, ({ both }) => {
       const line = headLine(store, store.full.peek());
-      return replaceRecord(store, both.source, (now) => sideBySide(line, now));
+      // One head of the first record, the head that stands beside it, and how they differ.
+      const tray = [`${line} quantity=${OF_A}`, line, `${line} quantity=difference`];
+      return replaceRecord(store, both.source, (now) => ({ ...now, tray, view: "compare", quantity: "difference" }));
     });
   return (
     <>
@@ -109,12 +111,6 @@ function said(output: LiveOutput | null): string {
 
 /** What the page of a comparison calls the weights of its first record. */
 const OF_A = "other";
-
-/** One head of the first record, the head that stands beside it, and how they differ: three pictures on one selection. */
-export function sideBySide(line: string, now: Selection): Selection {
-  const tray = [`${line} quantity=${OF_A}`, line, `${line} quantity=difference`];
-  return { ...now, tray, view: "compare", quantity: "difference" };
-}
 
 /** "2-0 beside 1-3": which head of the second model a head of the first is set against; empty where it is its own. */
 export function partnerWords({ opening: { partners } }: Answered, stack: string, place: string): string {

@@ -276,9 +276,7 @@ export function createPicture(store: Store) {
 }
 
 /** What the pair that is looked at has, in the shown head; null for what is not known. */
-export function pairValues(
-  store: Store,
-): { weight: number; even: number; score: number | null; value: number | null } | null {
+function pairValues(store: Store) {
   const { query, key } = store.pair.value;
   const [shown, weights, head] = [store.shown.value, store.weights.value, store.head.value];
   const even = store.even.value;

@@ -70,7 +70,9 @@ export function NeuronView({ store, room }: ViewParts) {
       {open ? (
         <>
           <p class="note neuron-note muted" data-carried>
-            {carriedNote(now)}
+            Of what sets the attended keys apart, the first 4 of {now.features} neurons carry{" "}
+            {percent(now.carried[Math.min(4, now.carried.length) - 1])}; 80 % needs {countFor(0.8, now.carried)}. Sizes
+            are added whatever their sign.
           </p>
           <div class="neuron-body stack">
             <QueryList store={store} room={high} />
@@ -91,12 +93,6 @@ export function NeuronView({ store, room }: ViewParts) {
   );
 }
 
-function carriedNote({ carried, features }: NeuronTable): string {
-  const first = carried[Math.min(4, carried.length) - 1];
-  const words = `Of what sets the attended keys apart, the first 4 of ${features} neurons carry ${percent(first)}`;
-  return `${words}; 80 % needs ${countFor(0.8, carried)}. Sizes are added whatever their sign.`;
-}
-
 /** The queries, one of which is looked at. */
 function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number> }) {
   const root = useRef<HTMLDivElement>(null);
@@ -109,7 +105,11 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
     const chosen = list.querySelector<HTMLElement>(`[data-token="${queryShown(store)}"]`);
     chosen?.setAttribute("data-lit-self", "pin");
     chosen?.setAttribute("aria-selected", "true");
-    if (pinned !== undefined && chosen) bringIntoSight(list, chosen);
+    if (pinned === undefined || !chosen) return;
+    // Only the list, as little as needed.
+    const [top, { scrollTop, clientHeight }] = [chosen.offsetTop, list];
+    if (top < scrollTop || top + chosen.offsetHeight > scrollTop + clientHeight)
+      list.scrollTop = top - clientHeight / 2;
   });
   return (
     <div class="query-list">
@@ -129,14 +129,6 @@ function QueryList({ store, room }: { store: Store; room: ReadonlySignal<number>
 }
 
 const STEPS: Readonly<Record<string, number>> = { ArrowUp: -1, ArrowDown: 1 };
-
-/** Scrolls a list, and only the list, as little as needed. */
-function bringIntoSight(list: HTMLElement, { offsetTop, offsetHeight }: HTMLElement): void {
-  const { scrollTop, clientHeight } = list;
-  if (offsetTop < scrollTop || offsetTop + offsetHeight > scrollTop + clientHeight) {
-    list.scrollTop = offsetTop - clientHeight / 2;
-  }
-}
 
 /** The numbers of a pair, as they are called. */
 const NAMES = { product: "q × k × scale", query: "query q", key: "key k" } as const;

@@ -50,6 +50,7 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
     if (painted && opens && store.shown.value) reportDrawn(canvas, store, store.shown.value);
   });
   const { cells, width, height } = places.value;
+  const { layers, heads } = store.stack.value;
   return (
     <div
       class="tiles rigid relative"
@@ -66,7 +67,8 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
         <HeatCells store={store} places={places.value} opens={opens} />
       ) : (
         cells
-          .filter(({ at }) => words || isCaptured(store, at))
+          // The record may hold some heads of a layer alone.
+          .filter(({ at }) => words || (layers[Math.floor(at / heads)].held?.includes(at % heads) ?? true))
           .map((cell) => (
             <Tile
               key={cell.at}
@@ -82,12 +84,6 @@ export function Tiles({ store, places, thumbs, colors, words, opens, moved }: Ti
       <Frame store={store} places={places.value} />
     </div>
   );
-}
-
-/** Whether the record holds a head: it may hold some heads of a layer alone. */
-function isCaptured(store: Store, at: number): boolean {
-  const { layers, heads } = store.stack.value;
-  return layers[Math.floor(at / heads)].held?.includes(at % heads) ?? true;
 }
 
 type HeatCellsProps = { store: Store; places: Places; opens: View | undefined };

@@ -119,14 +119,13 @@ function Everything({ view, at, said }: { view: TreeView; at: number; said: Tree
     <div class="atlas-page tree-page stack top">
       <Card label="Metrics" title="Metrics">
         <Metrics view={view} at={at} />
-        <dl class="tree-statistics stack">
-          {said.statistics.map(([name, value]) => (
-            <div key={name} class="flex apart">
-              <dt>{view.index.statistics[name]?.label ?? atlas.metricWords(name)}</dt>
-              <dd>{atlas.statisticText(value, view.index.statistics[name]?.format)}</dd>
-            </div>
-          ))}
-        </dl>
+        <Table
+          class="tree-statistics"
+          rows={said.statistics.map(([name, value]) => {
+            const { label = atlas.metricWords(name), format } = view.index.statistics[name] ?? {};
+            return [label, atlas.statisticText(value, format)];
+          })}
+        />
       </Card>
       {(said.histogram || said.plots.length > 0) && (
         <Card label="Histograms" title="Histograms">
@@ -187,7 +186,7 @@ function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
   const strata = numbers.map((number) => {
     const of = texts.filter(({ sequence }) => sequence.interval === number);
     return {
-      name: stratumName(number, numbers[0]),
+      name: number === 0 ? "Texts" : `Stratum ${number}${number === numbers[0] && number > 1 ? ", the strongest" : ""}`,
       count: `${counted(of.length, "text")} shown`,
       texts: of.map(({ sequence, ...text }) => ({ ...text, score: atlas.digits(sequence.largest) })),
     };
@@ -202,12 +201,6 @@ function Examples({ view, said }: { view: TreeView; said: TreeHead }) {
       {strata.length === 0 && <p class="fine">The tree has no texts of this head.</p>}
     </Strata>
   );
-}
-
-function stratumName(stratum: number, highest: number): string {
-  if (stratum === 0) return "Texts";
-  if (stratum === highest && stratum > 1) return `Stratum ${stratum}, the strongest`;
-  return `Stratum ${stratum}`;
 }
 
 const ROWS = 15;
