@@ -128,14 +128,14 @@ export function placeInOrder(shown: readonly Group[], room: Room): Places {
   return { ...sizes(pitch), label, cells, rows, columns: [], width, height: Math.ceil(y) };
 }
 
-/** As many columns as give the largest tiles. */
+/** The most columns that give the largest tiles. */
 function bestColumns(counts: readonly number[], { width, height, most }: Room): number {
   let best = { columns: 1, pitch: 0 };
   const largest = Math.max(1, ...counts);
   for (let columns = 1; columns <= largest; columns++) {
     const rows = counts.reduce((sum, count) => sum + Math.ceil(count / columns), 0);
     const pitch = Math.min(width / columns, height / rows, most);
-    if (pitch > best.pitch) best = { columns, pitch };
+    if (pitch >= best.pitch) best = { columns, pitch };
   }
   return best.columns;
 }
