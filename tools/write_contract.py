@@ -39,7 +39,7 @@ import type { PageQuantity, PageSelection } from "../types/page";
 FACTS = ("mask", "picture", "wide", "alone", "tokens")
 """What the browser asks of a view; the rest is of figures, which Python draws."""
 
-PAGE_TYPES = ("AnswerPicture", "Page", "PageMoved")
+PAGE_TYPES = ("AnswerPicture", "Page", "PageMoved", "WhyPicture")
 """Types of the page that messages of a live model hold."""
 
 
@@ -48,7 +48,8 @@ def picture_schema(picture) -> str:
     for kind in vars(sys.modules[picture.__module__]).values():
         if isinstance(kind, type) and hasattr(kind, "__total__"):
             kind.__pydantic_config__ = {"use_attribute_docstrings": True}
-    whole = _without_titles(TypeAdapter(picture).json_schema())
+    text = json.dumps(TypeAdapter(picture).json_schema()).replace('"prefixItems"', '"items"')
+    whole = _without_titles(json.loads(text))
     return json.dumps(whole | {"title": picture.__name__}, indent=2) + "\n"
 
 

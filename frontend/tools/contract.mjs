@@ -12,7 +12,7 @@ const CONTRACTS = {
   live: {
     name: "LiveMessages",
     declared: "src/headscope/live/contract.py",
-    more: '\n\nimport type { AnswerPicture } from "./answer";\nimport type { Page, PageMoved } from "./page";',
+    more: '\n\nimport type { AnswerPicture } from "./answer";\nimport type { Page, PageMoved } from "./page";\nimport type { WhyPicture } from "./why";',
   },
 };
 

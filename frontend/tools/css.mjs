@@ -14,7 +14,7 @@ const PAGE = [...BASE, ...VIEWS, ADAPT];
 /** The sheets of each bundle; that of a model has more than that of a page. */
 export const SHEETS = {
   page: PAGE,
-  model: [...PAGE, "styles/sketch", "views/answer/answer", "views/live/live"],
+  model: [...PAGE, "styles/sketch", "views/answer/answer", "views/why/why", "views/live/live"],
   atlas: [...BASE, "styles/evidence", "styles/sketch", "views/atlas/atlas", ADAPT],
   answer: [...BASE, "views/answer/answer", "views/why/why", ADAPT],
 };

@@ -53,6 +53,35 @@ def test_a_choice_is_read_in_place_of_the_rest(page):
     )
 
 
+def asked_why(page, at, token, changes=()):
+    """Status and lines, without the picture's tables, whose numbers are rounded."""
+    question = {"input": {"text": TEXT}, "changes": list(changes), "at": at, "id": token}
+    return page.lines("/why", question)
+
+
+@pytest.mark.parametrize("changes", [[], [ZERO]])
+def test_why_a_token_is_said_is_what_why_says(page, changes):
+    model, tokenizer = page.live.model, tiny_tokenizer()
+    with hs.intervene(model, *[hs.Zero(layer=0, heads=[1])][: len(changes)]):
+        wanted = hs.why(model, tokenizer, TEXT, 7, position=3, allow_unfit=True)
+    status, (*done, end) = asked_why(page, 3, 7, changes)
+    assert status == 200
+    reached = [line["done"] for line in done]
+    assert reached == sorted(reached)
+    assert 0 < reached[-1] <= done[-1]["of"]
+    picture = end["picture"]
+    assert picture["says"][0] == wanted.sentences[0]
+    assert picture["answer"] == wanted.answer
+    assert sum(picture["words"]) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(("at", "token"), [(None, 1), (0, "a"), (-1, 3)])
+def test_why_of_no_place_or_token_is_refused(page, at, token):
+    status, (said,) = asked_why(page, at, token)
+    assert status == 400
+    assert "at and id are numbers from 0 on" in said["error"]
+
+
 def test_the_lens_ends_with_what_the_model_says(page):
     _, lines = page.lines("/write", {"input": {"text": TEXT}, "tokens": 2, "lens": True})
     for line in lines[:-1]:

@@ -1,5 +1,6 @@
-import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
+import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../../types/live";
+import type { WhyPicture } from "../../types/why";
 import type { Answered, Asked, Model } from "../source/model";
 import { ModelError, messageOf } from "../source/source";
 import { followed, keyOfChange, merged, toggled } from "./changes";
@@ -33,11 +34,13 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
   const shown = shownState(first, signals);
   const runs = runState(model, facts, signals, shown);
   const matters = mattersState({ model, facts, ...signals });
+  const why = whyState(model, signals);
   return {
     model,
     facts,
     ...signals,
     matters,
+    why,
     looking: () => shown.looking(asked.peek()),
     attach: shown.attach,
     takeStep: shown.takeStep,
@@ -74,6 +77,7 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
     destroy(): void {
       runs.stop();
       matters.stop();
+      why.stop();
     },
   };
 }
@@ -213,6 +217,31 @@ function runState(model: Model, facts: LiveFacts, signals: Signals, shown: Shown
     busy.value = false;
   }
   return { want, stop, hold: () => clearTimeout(timer) };
+}
+
+/** Why a token was said: how far it got, and then the way back from it; of the text that is read now. */
+function whyState(model: Model, { asked, answer }: Signals) {
+  const part = signal(0);
+  const last = signal<{ readonly to: Asked; readonly picture: WhyPicture } | null>(null);
+  const input = computed(() => JSON.stringify(asked.value.input));
+  const { run, ...question } = newestQuestion(input);
+  return {
+    ...question,
+    /** From 0 to 1. */
+    progress: part,
+    /** Stays while links are cut; null where nothing was asked of this text. */
+    shown: computed(() => (JSON.stringify(last.value?.to.input) === input.value ? last.value : null)),
+    close: () => (last.value = null),
+    start: (at: number, id: number) =>
+      run(async (ending) => {
+        [part.value, last.value] = [0, null];
+        const to = answer.peek().asked;
+        for await (const line of model.why({ ...to, changes: [...to.changes], at, id }, ending)) {
+          if ("done" in line) part.value = line.done / line.of;
+          else last.value = { to, picture: line.picture };
+        }
+      }),
+  };
 }
 
 /** Whether two questions have one answer. */

@@ -30,6 +30,10 @@ function picture(words: number, more: readonly Line[] = [], changes: Partial<Why
       graph_of: all.map((_, at) => (at < 2 ? 0 : 1)),
     },
     shares: all.map(({ carried = 0.2, measured = -0.3, later = -0.01 }) => [carried, 0.1, measured, later]),
+    stages: [
+      ["self", 0],
+      ["self", 1],
+    ],
     ...{ sizes: [2, 3], keeps: [0.91, 1.1] },
     drawn: [
       [-0.1, 0.006, 0.2],

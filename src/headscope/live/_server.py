@@ -18,7 +18,14 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
-from headscope.live._answering import Partners, answer_question, compared, parse_answer
+from headscope.live._answering import (
+    Partners,
+    answer_question,
+    compared,
+    parse_answer,
+    parse_why,
+    why_of,
+)
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, live_atlas, loading_facts
 from headscope.live._lens import lens_of, matters, parse_lens, parse_matters
@@ -109,6 +116,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
         "write": answers.lines(parse_write, write),
         "lens": answers.lens,
         "answer": answers.lines(parse_answer, answer_question),
+        "why": answers.lines(parse_why, why_of),
         "matters": answers.lines(parse_matters, matters),
     }
     routes = [

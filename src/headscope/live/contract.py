@@ -11,6 +11,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from headscope.views.answer_contract import AnswerPicture
 from headscope.views.contract import Page, PageMoved
+from headscope.views.why_contract import WhyPicture
 
 ChangeKind = Literal["zero", "uniform", "mean", "cut", "patch"]
 AnswerKind = Literal["next-token", "masked", "classes", "target", "none"]
@@ -386,6 +387,24 @@ class MattersValues(TypedDict):
     """What the effects are, in words."""
 
 
+class WhyQuestion(TypedDict):
+    """``POST /why``: why a token was said. What comes is lines of `MattersDone`, then `WhyEnd`."""
+
+    page: str
+    input: LiveInput
+    changes: list[ModelChange]
+    at: int
+    """Position of the token whose row predicts it."""
+    id: int
+    """The token that is explained."""
+
+
+class WhyEnd(TypedDict):
+    """The last line: the way back from the token, or why there is none."""
+
+    picture: WhyPicture
+
+
 class LiveAtlas(TypedDict):
     """``GET /atlas.json``: the mean attention of every head over the texts of an atlas, which the
     page compares with a drawing.
@@ -425,4 +444,6 @@ class LiveMessages(TypedDict):
     answering: WrittenToken | AnswerEnd | LiveError
     matters: MattersQuestion
     mattering: MattersDone | MattersValues | LiveError
+    why: WhyQuestion
+    way: MattersDone | WhyEnd | LiveError
     atlas: LiveAtlas

@@ -39,6 +39,7 @@ def why_picture(why: Any, options: Mapping[str, Any]) -> WhyPicture:
         "parts": [part.name for part in why.parts],
         "part_of": part_of.tolist(),
         "rows": rows,
+        "stages": [*why.cells],
         "links": why.links[shown].tolist(),
         "row_of": row_of,
         "names": [why.name_of(link) for link in shown],

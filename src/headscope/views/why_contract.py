@@ -30,6 +30,8 @@ class WhyPicture(TypedDict):
     """The innermost part that each token is in; -1 where there is none."""
     rows: list[str]
     """Names of the layers, from below; a decoder's two are one."""
+    stages: list[tuple[str, int]]
+    """Stack and number of each layer that links name."""
     links: list[list[int]]
     """Layer and head, query and key of each line, the strongest first; none of a refusal."""
     row_of: list[list[int]]

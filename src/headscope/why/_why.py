@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def why(
     *,
     instead: str | int | None = None,
     position: int = -1,
-    progress: bool = False,
+    progress: bool | Callable[[int, int], object] = False,
     **options: Any,
 ) -> Why:
     """Follow a predicted token back through layers and heads to the words it came from.
@@ -69,7 +69,8 @@ def why(
         instead: the token that it is compared with; by default the likeliest other one.
         position: of the token whose row predicts the answer, in the text or in what the decoder
             reads; by default that of the mask, or the last one.
-        progress: whether a bar is shown.
+        progress: whether a bar is shown; or what is called with how much is done, and of how much
+            at most.
         **options: ``target``, for the decoder of an encoder-decoder; ``allow_unfit``; ``parts``;
             and `LoadOptions` for a model that is named.
 
@@ -101,7 +102,7 @@ def why(
         facts: dict[str, Any] = {"model": display_name(model)}
         facts["probability"] = float(logits[at].float().softmax(-1)[tokens[0]])
         facts["answer"], facts["instead"] = (_shown(tokenizer, each) for each in tokens)
-        return _answered(question, facts, logits[at], shows=progress)
+        return _answered(question, facts, logits[at], progress)
 
 
 def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tuple:
@@ -172,12 +173,14 @@ def _token(tokenizer: Any, wanted: Any, count: int) -> int:
 
 
 def _shown(tokenizer: Any, token: int) -> str:
-    piece = str(token) if tokenizer is None else tokenizer.convert_ids_to_tokens(token)
+    known = None if tokenizer is None else tokenizer.convert_ids_to_tokens(token)
+    # Models have more rows than their tokenizer has tokens.
+    piece = str(token) if known is None else known
     return Tokens(pieces=(piece,)).labels[0] or piece
 
 
 def _answered(
-    question: WhyQuestion, facts: dict[str, Any], logits: torch.Tensor, *, shows: bool
+    question: WhyQuestion, facts: dict[str, Any], logits: torch.Tensor, progress: Any
 ) -> Why:
     """All that is asked, as a result."""
     held, own, plain = (pulled_back(question, how) for how in ("held", "own place", "nothing"))
@@ -186,7 +189,8 @@ def _answered(
     _check_sums(question, facts, max(abs(first), abs(second)))
     links, numbers = _pool(question, held, plain)
     position, stacks = question.sources + question.at, question.record.stacks
-    with Progress("Cutting", "link", shows=shows) as bar:
+    most = len(links) + (1 + DRAWN) * len(SIZES) + 1 + max(SIZES)
+    with _Cuts(most, progress) as bar:
         numbers[:, 3] = cut_alone(question, links, bar) - plain.lead
         order = np.argsort(-np.abs(numbers[:, [1, 3]]).max(axis=1, initial=0.0), kind="stable")
         graphs = _graphs(links, order, position)
@@ -215,6 +219,22 @@ def _answered(
         drawn=leads[1 + len(graphs) :].reshape(DRAWN, len(graphs)),
         record=question.record,
     )
+
+
+class _Cuts(Progress):
+    """Runs with something cut, of at most so many: a bar, or told to a function."""
+
+    def __init__(self, most: int, progress: Any) -> None:
+        self._told = progress if callable(progress) else None
+        super().__init__("Cutting", "link", shows=progress is True)
+        self._done, self._most = 0, most
+
+    def step(self, count: int = 1) -> None:
+        """So many more are done."""
+        super().step(count)
+        self._done += count
+        if self._told is not None:
+            self._told(self._done, self._most)
 
 
 def _kinds(question: WhyQuestion) -> tuple[tuple[str, ...], ...]:

@@ -15,6 +15,7 @@ import { Fields, FurtherFields } from "./Fields";
 import { Matters, MattersOnGrid, Sketch } from "./Matters";
 import { OutputPanel } from "./OutputPanel";
 import { TwoTexts } from "./TwoTexts";
+import { Why } from "./Why";
 import { Writing } from "./Writing";
 
 export type LiveParts = { live: Live; store: Store };
@@ -42,6 +43,7 @@ export function LiveBar({ live, store }: LiveParts) {
         {live.problem.value}
       </p>
       <OutputPanel live={live} store={store} />
+      <Why live={live} store={store} />
       <Switches live={live} store={store} />
       <MattersOnGrid live={live} store={store} />
       <details class="live-tools" open={more.value} onToggle={(event) => (more.value = event.currentTarget.open)}>

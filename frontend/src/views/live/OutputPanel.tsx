@@ -6,6 +6,7 @@ import type { Live } from "../../state/live";
 import type { Store } from "../../state/store";
 import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
+import { WhyButton } from "./Why";
 import { LensLayers } from "./Writing";
 
 /** More places than these are told one at a time. */
@@ -106,6 +107,7 @@ function Place({ place, kind, live }: { place: LivePlace; kind: LiveOutput["kind
               </span>
               <span class="number">{chance(is ?? was)}</span>
               {after && <span class="number was">{was === undefined ? "was lower" : `was ${chance(was)}`}</span>}
+              {live.facts.lens && <WhyButton live={live} at={at} id={guess.id} label={guess.label} />}
             </li>
           ))}
         </ol>

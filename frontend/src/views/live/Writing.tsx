@@ -1,11 +1,13 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { signal } from "@preact/signals-core";
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { LensLayer, WriteEnd, WrittenToken } from "../../../types/live";
 import { Check, Choice } from "../../parts/controls";
 import { type Guess, type Live, newestQuestion } from "../../state/live";
 import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
+import { WhyButton } from "./Why";
 
 const LENGTHS = [1, 10, 20, 50];
 
@@ -74,6 +76,11 @@ export function Writing({ live }: LiveParts) {
       {chosen && open.value !== null && (
         <Alternatives
           token={chosen}
+          why={
+            !state.running.value && (
+              <WhyButton live={live} at={state.placeOf(open.value)} id={chosen.id} label={chosen.token} />
+            )
+          }
           onChoose={(choice) => {
             void state.write(count.value, lens.value, { at: open.value ?? 0, choice });
             open.value = null;
@@ -84,15 +91,17 @@ export function Writing({ live }: LiveParts) {
   );
 }
 
+type AlternativesProps = { token: Token; why: ComponentChildren; onChoose: (id: number) => void };
+
 /** What a token might have been: a click goes on from there. Below it, what each layer would have said. */
-function Alternatives({ token, onChoose }: { token: Token; onChoose: (id: number) => void }) {
+function Alternatives({ token, why, onChoose }: AlternativesProps) {
   const { alternatives, entropy, lens } = token;
   const most = Math.max(...alternatives.map(({ probability }) => probability), 1e-9);
   return (
     <div class="live-alternatives">
       <p class="live-note muted">
         “{readable(token.token, 24).text}” {chance(token.probability)}
-        {entropy !== undefined && ` · entropy ${entropy.toFixed(2)} nats`} · click another to go on from it
+        {entropy !== undefined && ` · entropy ${entropy.toFixed(2)} nats`} · click another to go on from it {why}
       </p>
       <ol class="live-guesses">
         {alternatives.map(({ id, label, probability }) => (
@@ -214,6 +223,8 @@ export function writingState(live: Live) {
     tokens,
     /** What was given before it. */
     prompt,
+    /** The position of the token whose row predicted one that was written. */
+    placeOf: (at: number) => given + at - 1,
     write,
     /** Goes on from a guess of the text that was read. */
     writeFrom: (guess: Guess, count: number, lens: boolean) => write(count, lens, beginAt(guess)),

@@ -16,16 +16,27 @@ const SAID = 0.005;
 const AGAINST = "light-dark(#a8480a, #ff9a4d)";
 const SMALL = { "font-size": 11, fill: "var(--muted)" };
 
-type WhyProps = { picture: WhyPicture; dark: boolean; children?: ComponentChildren };
+type WhyProps = {
+  picture: WhyPicture;
+  dark: boolean;
+  children?: ComponentChildren;
+  /** What a click on a line does besides, and does not any more. */
+  onLine?: (line: WhyLine) => void;
+};
 
 /** The way back from a word through layers and heads to the words it came from. */
-export function WhyView({ picture: given, dark, children }: WhyProps) {
+export function WhyView({ picture: given, dark, children, onLine }: WhyProps) {
   const picture = useMemo(() => readWhy(given), [given]);
   const [stop, setStop] = useState(picture.chosen);
   const [pinned, setPinned] = useState<WhyLine | null>(null);
   const [pointed, setPointed] = useState<WhyLine | null>(null);
   const isRefused = picture.chosen < 0;
   const shown = pinned ?? pointed;
+  const pin = (line: WhyLine | null) => {
+    if (pinned) onLine?.(pinned);
+    if (line) onLine?.(line);
+    setPinned(line);
+  };
   const lines = useMemo(() => linesOf(picture, stop), [picture, stop]);
   const [ours, drawn] = isRefused ? ["", ""] : keepsText(picture, stop);
   return (
@@ -37,7 +48,7 @@ export function WhyView({ picture: given, dark, children }: WhyProps) {
       {!isRefused && (
         <section class="card slim relative" aria-label="The way back from the answer">
           <Legend lines={lines} dark={dark} />
-          <Drawing {...{ picture, stop, dark, shown, pinned }} onPin={setPinned} onPoint={setPointed} />
+          <Drawing {...{ picture, stop, dark, shown, pinned }} onPin={pin} onPoint={setPointed} />
           {shown && <Card line={shown} />}
         </section>
       )}
@@ -55,7 +66,7 @@ export function WhyView({ picture: given, dark, children }: WhyProps) {
               aria-valuetext={ours}
               onInput={(event) => {
                 setStop(Number(event.currentTarget.value));
-                setPinned(null);
+                pin(null);
               }}
             />
             <p aria-live="polite" data-why-keeps>

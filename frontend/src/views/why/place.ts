@@ -45,7 +45,15 @@ export function readWhy(picture: WhyPicture) {
     const [carried, estimate, measured, later] = picture.shares[at];
     const isByLooking = Math.abs(later) > BY_LOOKING * Math.abs(measured) && Math.abs(measured) > Math.abs(carried);
     const [keyRow, queryRow] = picture.row_of[at];
+    const [stack, number] = picture.stages[layer];
+    // Positions in the texts of their stack; columns begin with what an encoder reads.
+    const link = {
+      head,
+      query: query - (stack === "encoder" ? 0 : sources),
+      key: key - (stack === "decoder" ? sources : 0),
+    };
     return {
+      ...{ stack, layer: number, link },
       ...{ id: `${layer} ${head} ${query} ${key}`, name: picture.names[at], kind: picture.kinds[at] as KindName },
       ...{ key: columnOf[key], query: columnOf[query], words: [tokens[key], tokens[query]], keyRow, queryRow },
       ...{ weight: picture.weights[at], carried, estimate, measured, later, isByLooking, graph: picture.graph_of[at] },

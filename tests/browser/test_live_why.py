@@ -1,0 +1,70 @@
+"""Why a token was said, on the page of a live model: asked by a click, drawn, and cut by another."""
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs the extra server: pip install 'headscope[server]'")
+
+from playwright.sync_api import expect
+
+import headscope as hs
+from headscope.answering import DEMO
+from headscope.capturing import load_model
+
+from .live_pages import SLOW, live_page, served_model, wait_for_address
+
+CHAT = [
+    {"role": "document", "content": "At the library they use seven. The road was quiet on Friday."},
+    {"role": "document", "content": "The code of the mill is amber falcon."},
+    {"role": "user", "content": "What is the code of the library?"},
+]
+
+
+@pytest.fixture(scope="module")
+def served():
+    model, tokenizer = load_model(str(DEMO), writes=True)
+    with served_model(model, tokenizer, CHAT) as port:
+        yield port, hs.why(model, tokenizer, CHAT)
+
+
+@pytest.fixture
+def opened(browser, served):
+    with live_page(browser, served[0]) as page:
+        yield page
+
+
+def test_a_predicted_token_is_followed_and_a_line_is_cut(opened, served):
+    why = served[1]
+    assert not why.refusal
+    opened.locator(f'[data-guess="{why.answer}"] [data-why]').click()
+    view = opened.locator('[data-live-why="ready"]')
+    expect(view.locator("[data-line]")).to_have_count(why.sizes[why.chosen], timeout=SLOW)
+    expect(view).to_contain_text(f"“{why.answer}” leads “{why.instead}”")
+    first = why.lines()[0]
+    (_, layer), (head, query, key) = why.cells[why.links[first, 0]], why.links[first, 1:]
+    line = view.locator("[data-line]").first
+    line.press("Enter")
+    wait_for_address(opened, f"changes=cut:{layer}-{head}q{query}k{key}")
+    expect(opened.get_by_text(f'view="overview", layer={layer}, heads=[{head}]')).to_be_visible()
+    expect(line).to_have_attribute("aria-pressed", "true")
+    # Once more, and the line is there again; the picture stays all the while.
+    line.press("Enter")
+    expect(opened.locator("[data-changed]")).to_have_count(0, timeout=SLOW)
+    expect(line).to_have_attribute("aria-pressed", "false")
+    view.locator("[data-why-close]").click()
+    expect(view).to_have_count(0)
+
+
+def test_it_tells_how_far_it_got_and_is_stopped(opened):
+    opened.locator("[data-guess] [data-why]").first.click()
+    running = opened.locator('[data-live-why="running"]')
+    expect(running.locator("progress")).to_be_visible(timeout=SLOW)
+    running.locator("[data-why-cancel]").click()
+    expect(opened.locator("[data-live-why]")).to_have_count(0)
+
+
+def test_what_is_refused_has_its_reason(opened, served):
+    opened.locator("[data-guess] [data-why]").last.click()
+    view = opened.locator('[data-live-why="ready"]')
+    expect(view).to_contain_text("No picture: ", timeout=SLOW)
+    expect(view.locator("[data-line]")).to_have_count(0)
+    expect(view.locator("table").first).to_be_visible()
