@@ -29,7 +29,8 @@ class Progress:
         unit: of what is counted, such as ``"text"``.
         total: how many there are; None where that is not known.
         done: how many were done before.
-        shows: whether anything is shown.
+        shows: whether anything is shown; or what is called with how many are done, and of how many
+            at most.
         stays: whether a full bar stays on the terminal.
     """
 
@@ -40,13 +41,14 @@ class Progress:
         total: int | None = None,
         *,
         done: int = 0,
-        shows: bool = True,
+        shows: bool | Callable[[int, int | None], object] = True,
         stays: bool = True,
     ) -> None:
+        self._tell, self._done, self._total = shows if callable(shows) else None, done, total
         self._what, self._units = what, unit + ("es" if unit.endswith("ch") else "s")
         self.left_out: int = 0
         """How many of those that are done were left out."""
-        self._bars, self._is_log = _bars(stays) if shows else (None, False)
+        self._bars, self._is_log = _bars(stays) if shows is True else (None, False)
         if self._bars is not None:
             self._bars.add_task(what, total=total, completed=done, note="")
             self._task = self._bars.tasks[0]
@@ -55,6 +57,9 @@ class Progress:
 
     def step(self, count: int = 1) -> None:
         """So many more are done."""
+        self._done += count
+        if self._tell is not None:
+            self._tell(self._done, self._total)
         if self._bars is not None:
             self.reach(int(self._task.completed) + count)
 

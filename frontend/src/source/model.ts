@@ -83,7 +83,7 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       streamed<live.WrittenToken | live.WriteEnd>(post("write", { page, ...question }, signal)),
     answer: (question: Omit<live.AnswerQuestion, "page">, signal: AbortSignal) =>
       streamed<live.WrittenToken | live.AnswerEnd>(post("answer", { page, ...question }, signal)),
-    why: (question: Omit<live.WhyQuestion, "page">, signal: AbortSignal) =>
+    why: (question: Omit<live.WhyTokenQuestion, "page">, signal: AbortSignal) =>
       streamed<live.MattersDone | live.WhyEnd>(post("why", { page, ...question }, signal)),
     matters: (question: Omit<live.MattersQuestion, "page">, signal: AbortSignal) =>
       streamed<live.MattersDone | live.MattersValues>(post("matters", { page, ...question }, signal)),

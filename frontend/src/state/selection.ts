@@ -137,7 +137,7 @@ export function pinPair(selection: Selection, pair: Record<Side, number>): Selec
   return { ...selection, query: [pair.query], key: [pair.key] };
 }
 
-function fitHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): Selection["heads"] {
+export function fitHeads(heads: Selection["heads"], { head_numbers: numbers }: PageStack): Selection["heads"] {
   if (heads === null) return null;
   const fit = numbers.filter((number) => heads.includes(number));
   return fit.length === 0 || fit.length === numbers.length ? null : fit;

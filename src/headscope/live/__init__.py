@@ -18,7 +18,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
 - ``POST /write`` with `WriteQuestion`: lines of `WrittenToken`, then `WriteEnd`.
 - ``POST /lens`` with `LensQuestion`: `LensAnswer`.
 - ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.
-- ``POST /why`` with `WhyQuestion`: lines of `MattersDone`, then `WhyEnd`.
+- ``POST /why`` with `WhyTokenQuestion`: lines of `MattersDone`, then `WhyEnd`.
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.
 - ``GET /atlas.json``: `LiveAtlas`, where the server was given an atlas.

@@ -12,14 +12,13 @@ from headscope.answering import Answer, answer, parse_choice
 from headscope.capturing import ParsedInput, check_text
 from headscope.capturing.many import bytes_of
 from headscope.comparison import Comparison, compare
-from headscope.errors import CaptureError, TextError, is_whole
+from headscope.errors import CaptureError, TextError
 from headscope.live._model import Asked, KeptRecord, KeptRecords, LiveModel
 from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
-from headscope.live.contract import AnswerEnd, WhyEnd
+from headscope.live.contract import AnswerEnd
 from headscope.views import view
 from headscope.views.answers import PageAnswers
-from headscope.why import why
 
 TOKENS = 32
 """That an answer has at most where none is given, as of `headscope.answer`."""
@@ -106,13 +105,8 @@ def answer_question(
         kept = live.answered = _answered(live, request, signal, tell)
     signal.check()
     shown = kept.answer.with_heads(**request.shown)
-    end: AnswerEnd = {
-        "id": kept.name,
-        "question": shown.question,
-        "text": shown.text,
-        "picture": shown.view().picture,
-    }
-    tell(end)
+    picture = shown.view().picture
+    tell(AnswerEnd(id=kept.name, question=shown.question, text=shown.text, picture=picture))
 
 
 def _answered(
@@ -151,37 +145,6 @@ def _answered(
         raise CaptureError("An answer has no record, and so no heads to look at")
     kept = live.keep(request.key, view(answered.record), request.asked.changes)
     return KeptAnswer(request.key, kept.id, answered)
-
-
-def parse_why(live: LiveModel, given: Any) -> tuple[Asked, int, int]:
-    """Text and changes that a request asks about, the position, and the token that is explained.
-
-    Raises:
-        HeadscopeError: what of it cannot be.
-    """
-    asked, at, token = live.parsed(given), given.get("at"), given.get("id")
-    if not is_whole(at) or not is_whole(token):
-        raise TextError(f"at and id are numbers from 0 on, not {repr((at, token))[:40]}")
-    return asked, at, token
-
-
-def why_of(
-    live: LiveModel, request: tuple[Asked, int, int], signal: StopSignal, tell: Tell
-) -> None:
-    """Why a token was said: how far it got, and then the picture.
-
-    Raises:
-        StoppedError: where it was told to stop.
-        HeadscopeError: as of `headscope.why`.
-    """
-    asked, at, token = request
-    read = asked.read.parsed.read_with(live.reads_with)
-    options: Any = {"position": at, "allow_unfit": True}
-    options["progress"] = lambda done, of: tell({"done": done, "of": of})
-    with stoppable(live.model, signal), live.changed(asked.changes):
-        result = why(live.model, live.reads_with, read, token, **options)
-    end: WhyEnd = {"picture": result.view().picture}
-    tell(end)
 
 
 Partners = dict[str, list[tuple[int, int, int, int]]]

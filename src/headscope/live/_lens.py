@@ -22,10 +22,11 @@ from headscope.interventions.session import intervene, plan_on
 from headscope.live._model import Asked, IntactRun, LiveModel
 from headscope.live._output import CLASSES, STATES, TOKENS, Reader
 from headscope.live._queue import StopSignal, Tell, stoppable
-from headscope.live.contract import LensAnswer, LensLayer, MattersDone, MattersValues
+from headscope.live.contract import LensAnswer, LensLayer, MattersDone, MattersValues, WhyEnd
 from headscope.studies.ablate.sharing import Sharing
 from headscope.studies.runs import logits_in
 from headscope.tasks import Task
+from headscope.why import why
 
 NORM = "norm"
 """What the class of a last norm is called by, in small letters: LlamaRMSNorm, LayerNorm ..."""
@@ -219,6 +220,30 @@ def _is_list(module: nn.Module) -> bool:
     return isinstance(module, nn.ModuleList) and len(module) > 1
 
 
+def parse_why(live: LiveModel, given: Any) -> tuple[Asked, int, Any]:
+    """Text and changes that a request asks about, the row, and the token that is explained.
+
+    Raises:
+        HeadscopeError: what of it cannot be.
+    """
+    return *parse_lens(live, given), given.get("id")
+
+
+def why_of(live: LiveModel, request: tuple, signal: StopSignal, tell: Tell) -> None:
+    """Tell how far it got, and then the way back from a token.
+
+    Raises:
+        StoppedError: where it was told to stop.
+        HeadscopeError: as of `headscope.why`.
+    """
+    (asked, at, token), reader = request, live.reads_with
+    options: Any = {"position": at, "allow_unfit": True}
+    options["progress"] = lambda done, of: tell(_done(done, of))
+    with stoppable(live.model, signal), live.changed(asked.changes):
+        result = why(live.model, reader, asked.read.parsed.read_with(reader), token, **options)
+    tell(WhyEnd(picture=result.view().picture))
+
+
 METHODS = ("gradient", "exact")
 GRADIENT = "size of the slope of the negative log probability in nats, as the head is turned down"
 EXACT = "rise of the negative log probability in nats without the head"
@@ -288,8 +313,7 @@ def matters(live: LiveModel, request: MattersRequest, signal: StopSignal, tell: 
             for (own, layer, head), effect in zip(cells, effects, strict=True)
             if own == stack
         ]
-        line: MattersValues = {"stack": stack, "values": values, "label": label}
-        tell(line)
+        tell(MattersValues(stack=stack, values=values, label=label))
 
 
 @dataclass(frozen=True, eq=False)
@@ -360,7 +384,7 @@ def _passed(model: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _slopes(live: LiveModel, guess: _Guess, tell: Tell) -> tuple[Cells, Sequence[float]]:
     """The slope of the loss in each head: one pass forward and back."""
     tell(_done(0, 1))
-    batch = {name: value for name, value in guess.arguments.items() if _is_tensor(value)}
+    batch = {name: value for name, value in guess.arguments.items() if torch.is_tensor(value)}
     task = Task([batch], lambda model, given: -guess.loss()[None])
     importance = gradient_importance(live.model, task)
     tell(_done(1, 1))
@@ -392,7 +416,3 @@ def _without_each(live: LiveModel, guess: _Guess, tell: Tell) -> tuple[Cells, Se
 
 def _done(done: int, of: int) -> MattersDone:
     return {"done": done, "of": of}
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, torch.Tensor)

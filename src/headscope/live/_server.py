@@ -18,17 +18,10 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
-from headscope.live._answering import (
-    Partners,
-    answer_question,
-    compared,
-    parse_answer,
-    parse_why,
-    why_of,
-)
+from headscope.live._answering import Partners, answer_question, compared, parse_answer
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, live_atlas, loading_facts
-from headscope.live._lens import lens_of, matters, parse_lens, parse_matters
+from headscope.live._lens import lens_of, matters, parse_lens, parse_matters, parse_why, why_of
 from headscope.live._model import KeptRecord, LiveModel
 from headscope.live._queue import (
     LinesAnswer,

@@ -161,13 +161,18 @@ class LiveLooking(TypedDict):
     quantity: NotRequired[str]
 
 
-class LiveQuestion(TypedDict):
-    """``POST /ask``: read this, with these changes."""
+class ModelQuestion(TypedDict):
+    """What all questions to a model have."""
 
     page: str
     """A random name of the tab: of each page only the newest question is answered."""
     input: LiveInput
     changes: list[ModelChange]
+
+
+class LiveQuestion(ModelQuestion):
+    """``POST /ask``: read this, with these changes."""
+
     looking: LiveLooking
     second: NotRequired[bool]
     """Ask the second model."""
@@ -250,12 +255,9 @@ class LiveOpening(TypedDict):
     """
 
 
-class WriteQuestion(TypedDict):
+class WriteQuestion(ModelQuestion):
     """``POST /write``: continue this text. The answer is a line of JSON for each token."""
 
-    page: str
-    input: LiveInput
-    changes: list[ModelChange]
     tokens: int
     """How many to write at most."""
     at: NotRequired[int]
@@ -273,12 +275,9 @@ class LensLayer(TypedDict):
     predictions: list[LiveGuess]
 
 
-class LensQuestion(TypedDict):
+class LensQuestion(ModelQuestion):
     """``POST /lens``: what each layer would say at a place of the text."""
 
-    page: str
-    input: LiveInput
-    changes: list[ModelChange]
     at: int
     """A place of the output, by its ``at``."""
 
@@ -315,15 +314,12 @@ class WriteEnd(TypedDict):
     """Whether the model ended the text, or it is as long as was asked for."""
 
 
-class AnswerQuestion(TypedDict):
+class AnswerQuestion(ModelQuestion):
     """``POST /answer``: answer the text, or the conversation, and its picture where it has one.
     What comes is a line of JSON for each token, and then `AnswerEnd`; where only other heads are
     asked for, the end alone.
     """
 
-    page: str
-    input: LiveInput
-    changes: list[ModelChange]
     tokens: int
     """How many to write at most."""
     layers: NotRequired[list[int]]
@@ -354,12 +350,9 @@ class MattersTarget(TypedDict):
     """The number of the guess; the likeliest where absent."""
 
 
-class MattersQuestion(TypedDict):
+class MattersQuestion(ModelQuestion):
     """``POST /matters``: which heads matter to a guess. The answer is lines of JSON."""
 
-    page: str
-    input: LiveInput
-    changes: list[ModelChange]
     target: MattersTarget
     method: Literal["gradient", "exact"]
     """gradient: one pass forward and back (Michel et al. 2019, equation 2), which gives no sign.
@@ -387,14 +380,9 @@ class MattersValues(TypedDict):
     """What the effects are, in words."""
 
 
-class WhyQuestion(TypedDict):
+class WhyTokenQuestion(LensQuestion):
     """``POST /why``: why a token was said. What comes is lines of `MattersDone`, then `WhyEnd`."""
 
-    page: str
-    input: LiveInput
-    changes: list[ModelChange]
-    at: int
-    """Position of the token whose row predicts it."""
     id: int
     """The token that is explained."""
 
@@ -444,6 +432,6 @@ class LiveMessages(TypedDict):
     answering: WrittenToken | AnswerEnd | LiveError
     matters: MattersQuestion
     mattering: MattersDone | MattersValues | LiveError
-    why: WhyQuestion
+    why: WhyTokenQuestion
     way: MattersDone | WhyEnd | LiveError
     atlas: LiveAtlas

@@ -173,9 +173,8 @@ def _token(tokenizer: Any, wanted: Any, count: int) -> int:
 
 
 def _shown(tokenizer: Any, token: int) -> str:
-    known = None if tokenizer is None else tokenizer.convert_ids_to_tokens(token)
     # Models have more rows than their tokenizer has tokens.
-    piece = str(token) if known is None else known
+    piece = (tokenizer and tokenizer.convert_ids_to_tokens(token)) or str(token)
     return Tokens(pieces=(piece,)).labels[0] or piece
 
 
@@ -190,7 +189,7 @@ def _answered(
     links, numbers = _pool(question, held, plain)
     position, stacks = question.sources + question.at, question.record.stacks
     most = len(links) + (1 + DRAWN) * len(SIZES) + 1 + max(SIZES)
-    with _Cuts(most, progress) as bar:
+    with Progress("Cutting", "link", most, shows=progress) as bar:
         numbers[:, 3] = cut_alone(question, links, bar) - plain.lead
         order = np.argsort(-np.abs(numbers[:, [1, 3]]).max(axis=1, initial=0.0), kind="stable")
         graphs = _graphs(links, order, position)
@@ -219,22 +218,6 @@ def _answered(
         drawn=leads[1 + len(graphs) :].reshape(DRAWN, len(graphs)),
         record=question.record,
     )
-
-
-class _Cuts(Progress):
-    """Runs with something cut, of at most so many: a bar, or told to a function."""
-
-    def __init__(self, most: int, progress: Any) -> None:
-        self._told = progress if callable(progress) else None
-        super().__init__("Cutting", "link", shows=progress is True)
-        self._done, self._most = 0, most
-
-    def step(self, count: int = 1) -> None:
-        """So many more are done."""
-        super().step(count)
-        self._done += count
-        if self._told is not None:
-            self._told(self._done, self._most)
 
 
 def _kinds(question: WhyQuestion) -> tuple[tuple[str, ...], ...]:
@@ -302,8 +285,7 @@ def _pool(
         order = np.argsort(-strength, kind="stable")[:EVERY]
         places = np.unravel_index(order[strength[order] >= 0], weights.shape)
         layers = np.full(len(places[0]), index)
-        begins = np.array([0, 0, *question.begins(index)])
-        links.append(np.stack([layers, *places], axis=1) + begins)
+        links.append(np.add(np.stack([layers, *places], axis=1), [0, 0, *question.begins(index)]))
         missing = np.full(len(layers), np.nan)
         amounts = [each[places] for each in (weights, *both)]
         numbers.append(np.stack([*amounts, missing, missing], axis=1))

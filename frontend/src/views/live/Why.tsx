@@ -1,5 +1,5 @@
 import type { Live } from "../../state/live";
-import { chooseStack, openHead } from "../../state/selection";
+import { chooseStack, fitHeads } from "../../state/selection";
 import { percent, quoted, readable } from "../../state/words";
 import type { WhyLine } from "../why/place";
 import { WhyView } from "../why/WhyView";
@@ -34,7 +34,7 @@ export function Why({ live, store }: LiveParts) {
     store.select((selection) => {
       const chosen = several ? chooseStack(selection, stack, store.page) : selection;
       const own = store.page.stacks.find(({ name }) => name === chosen.stack) ?? store.pieceStack.peek();
-      return openHead(chosen, layer, link.head, own);
+      return { ...chosen, layer, heads: fitHeads([link.head], own) };
     });
     live.toggle({
       ...{ do: "cut", layer, heads: [link.head], queries: [link.query], keys: [link.key] },
