@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 import headscope as hs
 from headscope.answering import DEMO
 from headscope.capturing import load_model
+from headscope.testing import tiny_model, tiny_tokenizer
 
 from .live_pages import SLOW, live_page, served_model, wait_for_address
 
@@ -68,3 +69,34 @@ def test_what_is_refused_has_its_reason(opened, served):
     expect(view).to_contain_text("No picture: ", timeout=SLOW)
     expect(view.locator("[data-line]")).to_have_count(0)
     expect(view.locator("table").first).to_be_visible()
+
+
+def written(page, count="1"):
+    """The last token of what the model writes on, opened."""
+    page.locator('[data-panel="write"]').click()
+    page.locator("[data-token-count]").select_option(count)
+    page.locator("[data-write]").click()
+    expect(page.locator("[data-written-token]")).to_have_count(int(count), timeout=SLOW)
+    page.locator("[data-written-token]").last.click()
+    return page.locator(".live-alternatives [data-why]")
+
+
+def test_a_written_token_is_followed(browser):
+    model, tokenizer = load_model(str(DEMO), writes=True)
+    text = "The code of the mill is amber falcon. The code of the mill is"
+    answer = hs.generate(model, tokenizer, text, max_new_tokens=1, do_sample=False).generation.text
+    with served_model(model, tokenizer, text) as port, live_page(browser, port) as page:
+        written(page).click()
+        view = page.locator('[data-live-why="ready"]')
+        expect(view).to_contain_text(f"“{answer.strip()}” leads", timeout=SLOW)
+
+
+def test_written_tokens_that_are_others_as_a_text_are_not_followed(browser):
+    with (
+        served_model(tiny_model("gpt2", writes=True), tiny_tokenizer(), "the sea.") as port,
+        live_page(browser, port) as page,
+    ):
+        written(page, "10").click()
+        view = page.locator("[data-live-why]")
+        expect(view).to_contain_text("has other tokens when it is read as a text", timeout=SLOW)
+        expect(view.locator("[data-line], table")).to_have_count(0)

@@ -50,17 +50,17 @@ function method({ said }: Evidence): string {
 }
 
 /** Patterns that a head does not follow, or not enough. */
-export function Rest({ labels }: { labels: readonly Pick<Told, "name" | "score" | "threshold">[] }) {
+export function Rest({ labels }: { labels: readonly Pick<Told, "name" | "score" | "baseline" | "threshold">[] }) {
   if (labels.length === 0) return null;
   return (
     <details>
       <summary>{counted(labels.length, "pattern")} without a label</summary>
       <ul class="rest">
-        {labels.map(({ name, score, threshold }) => (
+        {labels.map(({ name, score, baseline, threshold }) => (
           <li key={name} class="stack">
             <bdi>{name}</bdi>
             <span class="number">{shortWeight(score)}</span>
-            <small>of {threshold}</small>
+            <small>{`of ${threshold}${baseline === null ? "" : `, baseline ${shortWeight(baseline)}`}`}</small>
           </li>
         ))}
       </ul>

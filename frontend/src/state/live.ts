@@ -219,6 +219,8 @@ function runState(model: Model, facts: LiveFacts, signals: Signals, shown: Shown
   return { want, stop, hold: () => clearTimeout(timer) };
 }
 
+const OTHERS = "What was written has other tokens when it is read as a text; ask why of a text that was typed";
+
 /** Why a token was said: how far it got, and then the way back from it; of the text that is read now. */
 function whyState(model: Model, { asked, answer }: Signals) {
   const part = signal(0);
@@ -235,10 +237,12 @@ function whyState(model: Model, { asked, answer }: Signals) {
     start: (at: number, id: number) =>
       run(async (ending) => {
         [part.value, last.value] = [0, null];
-        const to = answer.peek().asked;
+        const { asked: to, source } = answer.peek();
         for await (const line of model.why({ ...to, changes: [...to.changes], at, id }, ending)) {
           if ("done" in line) part.value = line.done / line.of;
-          else last.value = { to, picture: line.picture };
+          else if (source.header.stacks[0].query.labels.every((label, place) => label === line.picture.tokens[place]))
+            last.value = { to, picture: line.picture };
+          else throw new Error(OTHERS);
         }
       }),
   };

@@ -29,17 +29,14 @@ export function Why({ live, store }: LiveParts) {
   const { running, progress, problem, shown, stop, close } = live.why;
   const now = shown.value;
   if (!running.value && !now && !problem.value) return null;
-  const cut = ({ stack, layer, link }: WhyLine) => {
+  const cut = ({ stack, layer, link: { head, query, key } }: WhyLine) => {
     const several = store.page.stacks.length > 1;
     store.select((selection) => {
       const chosen = several ? chooseStack(selection, stack, store.page) : selection;
       const own = store.page.stacks.find(({ name }) => name === chosen.stack) ?? store.pieceStack.peek();
-      return { ...chosen, layer, heads: fitHeads([link.head], own) };
+      return { ...chosen, layer, heads: fitHeads([head], own) };
     });
-    live.toggle({
-      ...{ do: "cut", layer, heads: [link.head], queries: [link.query], keys: [link.key] },
-      ...(several && { stack }),
-    });
+    live.toggle({ do: "cut", layer, heads: [head], queries: [query], keys: [key], ...(several && { stack }) });
   };
   return (
     <section class="live-why slim" aria-label="Why this word" data-live-why={running.value ? "running" : "ready"}>
