@@ -46,11 +46,28 @@ def test_a_choice_is_read_in_place_of_the_rest(page):
     tokenizer = tiny_tokenizer()
     ids = tokenizer(TEXT)["input_ids"]
     choice = tokenizer("dog")["input_ids"][1]
-    message = {"input": {"text": TEXT}, "tokens": 1, "at": 4, "choice": choice}
+    message = {"input": {"text": TEXT}, "tokens": 1, "at": 4, "written": [choice]}
     _, lines = page.lines("/write", message)
     assert lines[-1]["text"].startswith(
         tokenizer.decode([*ids[:4], choice], skip_special_tokens=True)
     )
+
+
+def test_it_goes_on_from_tokens_that_are_others_once_they_are_a_text(page):
+    tokenizer, model = tiny_tokenizer(), page.live.model
+    read = tokenizer(TEXT)["input_ids"]
+    part, dog = tokenizer.convert_tokens_to_ids(["##s", "dog"])
+    given = [*read[:2], part, part, dog]
+    again = tokenizer(tokenizer.decode(given, skip_special_tokens=True))["input_ids"]
+    assert again[: len(given)] != given
+    message = {"input": {"text": TEXT}, "tokens": 2, "at": 2, "written": [part, part, dog]}
+    _, (first, second, end) = page.lines("/write", message)
+    with torch.no_grad():
+        odds = model(torch.tensor([given])).logits[0, -1].softmax(-1)
+    assert first["probability"] == pytest.approx(float(odds.max()), abs=1e-5)
+    record = page.live.records.get(end["id"]).record
+    assert record["self"].query.ids == (*given, first["id"])
+    assert second["id"] == record.generation.tokens.ids[-1]
 
 
 def asked_why(page, at, token, changes=()):
@@ -157,7 +174,8 @@ def test_who_guesses_no_tokens_has_no_lens(bare):
         ({"tokens": 0}, "tokens is a number from 1"),
         ({"tokens": 10_000}, "tokens is a number from 1"),
         ({"tokens": 30}, "room for"),
-        ({"tokens": 2, "choice": -1}, "choice is a number"),
+        ({"tokens": 2, "written": [-1]}, "written is a list of numbers from 0"),
+        ({"tokens": 2, "written": 7}, "written is a list of numbers from 0"),
         ({"tokens": 2, "at": "4"}, "at is a number"),
     ],
     ids=str,

@@ -43,6 +43,20 @@ test("what was written is shown in place of the text, with the changes that were
   expect([writing.tokens.value, writing.running.value, writing.problem.value]).toEqual([[TOKEN], false, ""]);
 });
 
+test("it goes on from the tokens that were clicked, not from the text they make", async () => {
+  const other = { id: 9, label: "##er", continues: true, probability: 0.2 };
+  const { write, writing } = started(async function* () {
+    yield TOKEN;
+    yield { ...TOKEN, id: 8, alternatives: [other] };
+    yield END;
+  });
+  await writing.write(2, false);
+  await writing.write(2, false, { at: 1, choice: 9 });
+  const [first, second] = write.mock.calls.map(([question]) => question);
+  expect(first).toMatchObject({ input: { text: "we went home" }, written: [] });
+  expect(second).toMatchObject({ input: { text: "we went home" }, written: [7, 9] });
+});
+
 test("a change that is made while what was written is opened stays on", async () => {
   let open = () => {};
   const opening = new Promise<void>((resolve) => {

@@ -11,6 +11,7 @@ import torch
 from headscope.capturing import generate
 from headscope.capturing.inputs.inputs import encode
 from headscope.capturing.inputs.parsed_input import ParsedInput
+from headscope.capturing.inputs.tokens import tokenized
 from headscope.errors import CaptureError, TextError
 from headscope.live._lens import LogitLens
 from headscope.live._model import Asked, LiveModel
@@ -30,14 +31,14 @@ class WriteRequest:
         asked: the text and the changes.
         tokens: how many to write at most.
         at: how many tokens of the text are kept; None for all.
-        choice: the token that comes next; None where the model chooses it.
+        written: tokens that come next, before the model chooses any.
         lens: whether each layer is asked what it would have predicted.
     """
 
     asked: Asked
     tokens: int
     at: int | None
-    choice: int | None
+    written: list[int]
     lens: bool
 
 
@@ -53,14 +54,14 @@ def parse_write(live: LiveModel, given: Any) -> WriteRequest:
             f"{live.facts['name']} does not write; serve a causal language model with its head"
         )
     tokens = number_of("tokens", given.get("tokens"), 1, MOST_WRITTEN)
-    vocabulary = len(live.tokenizer) - 1
-    return WriteRequest(
-        asked,
-        tokens if tokens is not None else SHOWN,
-        number_of("at", given.get("at"), 1, live.facts["limits"]["tokens"]),
-        number_of("choice", given.get("choice"), 0, vocabulary),
-        bool(given.get("lens", False)),
-    )
+    at = number_of("at", given.get("at"), 1, live.facts["limits"]["tokens"])
+    written, known = given.get("written", []), range(len(live.tokenizer))
+    if not isinstance(written, list) or any(
+        type(id) is not int or id not in known for id in written
+    ):
+        raise TextError(f"written is a list of numbers from 0 to {known[-1]}")
+    count = tokens if tokens is not None else SHOWN
+    return WriteRequest(asked, count, at, written, bool(given.get("lens", False)))
 
 
 def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell) -> None:
@@ -107,12 +108,9 @@ def _prompt(live: LiveModel, request: WriteRequest) -> ParsedInput:
         )
     parsed = parsed.read_with(live.reads_with, writes=True)
     text, skips = parsed.texts[0], not parsed.is_rendered
-    ids = list(encode(live.model, live.tokenizer, parsed)["input_ids"])
-    if request.at is not None:
-        ids = ids[: request.at]
-        text = type(text)(live.tokenizer.decode(ids, skip_special_tokens=skips))
-    if request.choice is not None:
-        ids = [*ids, request.choice]
+    read = list(encode(live.model, live.tokenizer, parsed)["input_ids"])
+    ids = read[: request.at] + request.written
+    if ids != read:
         text = type(text)(live.tokenizer.decode(ids, skip_special_tokens=skips))
     most = live.facts["limits"]["tokens"]
     if len(ids) + request.tokens > most + 1:
@@ -120,8 +118,10 @@ def _prompt(live: LiveModel, request: WriteRequest) -> ParsedInput:
             f"After {len(ids)} tokens there is room for {max(0, most + 1 - len(ids))} more, and "
             f"{request.tokens} are to be written; ask for fewer"
         )
-    is_begun = text.startswith(parsed.text) or parsed.text.startswith(text)
-    return replace(parsed, text=text, known=parsed.known if is_begun else ())
+    if ids == read or tokenized(live.tokenizer, text, warns=False)["input_ids"] == ids:
+        is_begun = text.startswith(parsed.text) or parsed.text.startswith(text)
+        return replace(parsed, text=text, known=parsed.known if is_begun else ())
+    return replace(parsed, text=text, known=(), ids=tuple(ids))
 
 
 @dataclass

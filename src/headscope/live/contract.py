@@ -262,8 +262,9 @@ class WriteQuestion(ModelQuestion):
     """How many to write at most."""
     at: NotRequired[int]
     """Keep this many tokens of the text (special ones count) and let the rest go."""
-    choice: NotRequired[int]
-    """The number of the token that comes next: to go on from an alternative."""
+    written: NotRequired[list[int]]
+    """The numbers of the tokens that come next: to go on from an alternative, what was written
+    before it and itself."""
     lens: NotRequired[bool]
     """Also what each layer would have predicted (logit lens)."""
 

@@ -2,7 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import { signal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
-import type { LensLayer, WriteEnd, WrittenToken } from "../../../types/live";
+import type { LensLayer, WrittenToken } from "../../../types/live";
 import { Check, Choice } from "../../parts/controls";
 import { type Guess, type Live, newestQuestion } from "../../state/live";
 import { chance, readable } from "../../state/words";
@@ -168,16 +168,18 @@ export function writingState(live: Live) {
   const tokens = signal<readonly Token[]>([]);
   const prompt = signal("");
   const { run, ...newest } = newestQuestion(live.asked);
-  /** Tokens of the prompt, special ones too: where a branch begins is counted from there. */
+  /** Tokens of the prompt, special ones too: where a written one stands is counted from there. */
   let given = 0;
-  /** What was read before it was written on, and all of it afterwards. */
-  let whole = "";
+  /** How many tokens of the text are kept, where it goes on from a guess. */
+  let kept: { at?: number } = {};
+  /** What was read before it was written on. */
+  let text = "";
 
-  /** What is asked: to go on, or to go on from an alternative. */
-  function question(count: number, lens: boolean, from?: Branch) {
+  /** What is asked: to go on, from what is written already where it is from an alternative. */
+  function question(count: number, lens: boolean) {
     const { asked } = live.answer.peek();
-    const place = from && { at: given + from.at, choice: from.choice };
-    return { input: { ...asked.input, text: whole }, changes: [...asked.changes], tokens: count, lens, ...place };
+    const written = tokens.peek().map(({ id }) => id);
+    return { input: { ...asked.input, text }, changes: [...asked.changes], tokens: count, lens, ...kept, written };
   }
   function begin(from?: Branch): void {
     const { asked, source } = live.answer.peek();
@@ -185,37 +187,34 @@ export function writingState(live: Live) {
     if (from) return;
     given = source.header.stacks[0].query.labels.length;
     prompt.value = asked.input.text ?? "";
-    whole = prompt.peek();
+    [kept, text] = [{}, prompt.peek()];
   }
   /** The text up to a place, and the guess in place of all that follows. */
   function beginAt({ at, choice, guesses }: Guess): Branch {
     const { asked, source } = live.answer.peek();
     const { labels, special, continues } = source.header.stacks[0].query;
+    kept = { at: at + 1 };
     const read = labels.slice(0, at + 1).map((label, token) => {
       const gap = token > 0 && !continues[token] ? " " : "";
       return special[token] ? "" : gap + readable(label, 24).text;
     });
-    [given, whole, prompt.value] = [at + 1, asked.input.text ?? "", read.join("").trim()];
+    [given, text, prompt.value] = [at + 1, asked.input.text ?? "", read.join("").trim()];
     const { id, label, continues: goesOn, probability } = choice;
     tokens.value = [{ id, token: label, continues: goesOn, probability, alternatives: [...guesses] }];
     return { at: 0, choice: id };
   }
-  async function finish({ id, text }: WriteEnd, ending: AbortSignal): Promise<void> {
-    const { asked } = live.answer.peek();
-    whole = text;
-    await live.open(id, { ...asked, input: { ...asked.input, text } }, ending);
-  }
-  async function readLines(count: number, lens: boolean, ending: AbortSignal, from?: Branch): Promise<void> {
-    for await (const line of live.model.write(question(count, lens, from), ending)) {
+  async function readLines(count: number, lens: boolean, ending: AbortSignal): Promise<void> {
+    for await (const line of live.model.write(question(count, lens), ending)) {
+      const { asked } = live.answer.peek();
       if ("token" in line) tokens.value = [...tokens.peek(), line];
-      else await finish(line, ending);
+      else await live.open(line.id, { ...asked, input: { ...asked.input, text: line.text } }, ending);
     }
   }
   // What was typed or changed just before is part of what is written on.
   const write = (count: number, lens: boolean, from?: Branch) =>
     run((ending) => {
       begin(from);
-      return readLines(count, lens, ending, from);
+      return readLines(count, lens, ending);
     }, live.settled());
   return {
     ...newest,

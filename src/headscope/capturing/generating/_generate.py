@@ -345,18 +345,18 @@ class PromptRunner:
         """The records of one prompt, or of several of the same length to write."""
         model = self.writer.model
         length = self._length(len(prompts[0][1]["input_ids"]))
-        arguments = self.writer.arguments | {"max_new_tokens": length}
-        writer = replace(self.writer, arguments=arguments)
+        writer = replace(self.writer, arguments=self.writer.arguments | {"max_new_tokens": length})
         sources = tuple(
-            tokens_from_encoding(self.tokenizer, each, given.texts) for given, each in prompts
+            tokens_from_encoding(self.tokenizer, each, () if given.ids else given.texts)
+            for given, each in prompts
         )
         with one_at_a_time(model), at_rest(model), left_as_it_was(model):
             prompt = self._prompts([encoding for _, encoding in prompts], sources)
             texts = writer.write(prompt)
             if reads_target(model):
                 ids = texts[0].ids[:-1]
-                target = (tokens_from_ids(writer.tokenizer, ids),)
                 more = {"decoder_input_ids": torch.tensor([ids], device=device_of(model))}
+                target = (tokens_from_ids(writer.tokenizer, ids),)
                 read = replace(prompt, arguments=prompt.arguments | more, target=target)
             else:
                 read = self._whole(prompts, sources, texts)
@@ -368,13 +368,13 @@ class PromptRunner:
         model = self.writer.model
         known = (self.tokenizer.pad_token_id, *ends_of(model, self.writer.arguments), 0)
         padding = next(number for number in known if number is not None)
-        reads = set(encodings[0]).intersection(arguments_of(model)) | {"input_ids"}
-        reads.discard("attention_mask")
+        reads = set(encodings[0]).intersection(arguments_of(model)) - {"attention_mask"}
         if others := sorted(reads - {"input_ids", KINDS}):
             raise CaptureError(
                 f"{type(model).__name__} reads {', '.join(others)} of its tokenizer, and it "
                 "is not known how that continues with the words it writes; capture the whole text"
             )
+        reads |= {"input_ids"}
         rows = [{name: list(each[name]) for name in sorted(reads)} for each in encodings]
         return side_by_side(model, rows, sources, before=padding)
 

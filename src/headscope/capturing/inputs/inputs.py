@@ -119,7 +119,9 @@ def encode(
     """
     # Not verbose, or the tokenizer warns of texts that are too long, which raises below.
     texts = given.texts
-    encoding = tokenized(tokenizer, *texts, padding=False, verbose=False, truncation=False)
+    options = {"padding": False, "verbose": False, "truncation": False}
+    own = {"input_ids": list(given.ids or ())}
+    encoding = own if given.ids else tokenized(tokenizer, *texts, **options)
     count = len(encoding["input_ids"])
     if not count:
         raise TextError(f"The tokenizer finds no token in {texts[0]!r}; give another text")
@@ -327,13 +329,10 @@ def side_by_side(
         more = [padding] * (longest - len(values))
         return values + more if before is None else more + values
 
-    arguments = {
-        name: torch.tensor([filled(row[name]) for row in rows], device=device) for name in rows[0]
-    }
-    ids = [filled(row["input_ids"], before or 0) for row in rows]
-    masks = [filled([1] * len(row["input_ids"])) for row in rows]
-    arguments["input_ids"] = torch.tensor(ids, device=device)
-    arguments["attention_mask"] = torch.tensor(masks, device=device)
+    lists = {name: [filled(row[name]) for row in rows] for name in rows[0]}
+    lists["input_ids"] = [filled(row["input_ids"], before or 0) for row in rows]
+    lists["attention_mask"] = [filled([1] * len(row["input_ids"])) for row in rows]
+    arguments = {name: torch.tensor(each, device=device) for name, each in lists.items()}
     return Inputs(arguments, tuple(tokens))
 
 

@@ -37,6 +37,7 @@ class ParsedInput:
             which warns of the first only.
         parts: see `headscope.parts.parts_of`; None for turns and documents alone.
         known: the turns and documents in the text, once it is known what it is read with.
+        ids: the tokens that the text stands for, where it would be cut into others; or None.
 
     Raises:
         TextError: where there are two texts and a picture, video or sound, or a time series and
@@ -53,6 +54,7 @@ class ParsedInput:
     cuts: list[int] = field(default_factory=list, compare=False, repr=False)
     parts: PartsChoice | None = None
     known: tuple[Part, ...] = ()
+    ids: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.series is not None and (self.texts or self.has_media):
