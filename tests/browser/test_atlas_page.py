@@ -92,10 +92,10 @@ def test_the_map_is_coloured_by_a_metric_that_can_be_chosen(tree):
     tree.go("#/", "[data-tile]")
     assert tree.page.locator("[data-tile]").count() == 15
     before = tree.text('[data-tile="1-2"]')
-    tree.page.locator("select").select_option("pattern_entropy")
-    tree.page.locator('[aria-label^="Head 1-2: pattern entropy"]').wait_for()
+    tree.page.locator(".label-chip", has_text="pattern entropy").click()
+    tree.page.locator('.label-chip[aria-current="true"]').wait_for()
     assert tree.text('[data-tile="1-2"]') != before
-    assert tree.page.evaluate("location.hash") == "#/metric/pattern_entropy"
+    assert tree.page.evaluate("location.hash") == "#/find/pattern%20entropy"
     tree.page.locator('[data-tile="0-0"]').focus()
     tree.page.keyboard.press("ArrowDown")
     tree.page.keyboard.press("ArrowRight")
@@ -130,7 +130,7 @@ needs_axe = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("address", "part"),
     [
-        ("#/metric/qk_distance", "[data-tile]"),
+        ("#/find/qk%20distance", "[data-tile]"),
         ("#/head/1-2", ".atlas-example"),
         ("#/head/1-2/text/0", "[data-from]"),
     ],

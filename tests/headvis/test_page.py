@@ -26,16 +26,19 @@ def test_the_scripts_hold_what_the_tree_says(foreign_tree, tmp_path):
     tree = read_headvis(foreign_tree)
     folder = tree.view().save(tmp_path / "page").parent
     index = said(folder, "index")
-    assert (index["kind"], index["causal"]) == ("headvis", False)
-    assert index["heads"] == [[0, 0], [0, 1], [3, 0]]
+    heads = [(head["layer"], head["head"]) for head in index["heads"]]
+    assert heads == [(0, 0), (0, 1), (3, 0)]
     assert index["metrics"][2]["values"] == [0.5, 0.5, None]
-    head = said(folder, "head-3-0")
+    assert index["metrics"][2]["parts"] == [0.5, 0.5, None]
+    assert index["metrics"][2]["places"][:2] == ["1 of 2", "1 of 2"]
+    head = said(folder, "head-3-0")["tree"]
     told = tree.head(3, 0).sequences
     for sequence, data in zip(told, head["sequences"], strict=True):
         assert data["tokens"] in [list(each) for each in SENTENCES]
-        np.testing.assert_allclose(data["weights"], sequence.weights, atol=1e-4)
-        assert data["queries"] == sequence.queries.tolist()
-    assert head["histogram"] is None
+        np.testing.assert_allclose(data["weights"], np.sort(sequence.weights)[::-1], atol=1e-4)
+        assert sorted(data["queries"]) == sorted(sequence.queries.tolist())
+        np.testing.assert_allclose(data["rest"], 1 - sequence.kept, atol=1e-3)
+    assert [plot["name"] for plot in head["plots"]] == ["qk_distance_histogram"]
     assert head["tables"][0]["rows"] == [[" cat", 2.5], ["<b>", 1.0]]
 
 
@@ -69,4 +72,4 @@ def test_it_is_served(foreign_tree, monkeypatch):
     monkeypatch.setattr(listening, "quiet_server", Server)
     assert run(["serve", str(foreign_tree)]) == 0
     assert [answer.status_code for answer in answers] == [200, 200, 200, 404]
-    assert '"kind":"headvis"' in answers[1].text
+    assert '"metrics":' in answers[1].text

@@ -1,4 +1,4 @@
-import { KIND_COLOURS } from "../../contract/values";
+import { KIND_COLOURS, KIND_OF_LABEL } from "../../contract/values";
 import type { PageKinds } from "../../types/page";
 import { pixelOf, type Ramp, type RGB } from "./color";
 import type { MatrixTile } from "./thumbs";
@@ -8,23 +8,8 @@ import type { MatrixTile } from "./thumbs";
 export type KindName = PageKinds["kinds"][number];
 
 /** The kind that a label says: several labels are one kind. */
-const KIND_OF_LABEL: Readonly<Record<string, KindName>> = {
-  next: "next",
-  "positional-next": "next",
-  previous: "previous",
-  "positional-previous": "previous",
-  "previous-token": "previous",
-  same: "same",
-  "same-other": "same",
-  delimiter: "resting",
-  "first-token": "resting",
-  sink: "resting",
-  "sink-elsewhere": "resting",
-  bag: "broad",
-};
-
 export function kindOfLabel(label: string): KindName | undefined {
-  return Object.hasOwn(KIND_OF_LABEL, label) ? KIND_OF_LABEL[label] : undefined;
+  return Object.hasOwn(KIND_OF_LABEL, label) ? KIND_OF_LABEL[label as keyof typeof KIND_OF_LABEL] : undefined;
 }
 
 interface KindLook {

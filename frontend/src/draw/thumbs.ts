@@ -1,7 +1,7 @@
 import type { Ramp, RGB } from "./color";
 import { collectLines, drawnOf, everyLine, exposure, ink, leastLevel } from "./lines";
 import { arrayValues, codeOf, type LayerValues, liftByte, topLift, topOf } from "./values";
-import { toByte, WEIGHT, type WeightShape } from "./weights";
+import { headWeights, toByte, WEIGHT, type WeightShape } from "./weights";
 
 /** Small pictures of multiples of the even share, as parts of the most that one of so many keys can have. */
 export interface LiftThumbs extends LayerValues {
@@ -10,18 +10,9 @@ export interface LiftThumbs extends LayerValues {
 
 /** Bytes of multiples of the even share, axes head, query, key, of a text with so many keys. */
 export function liftThumbs(bytesOf: (head: number) => Uint8Array, shape: WeightShape, of: number): LiftThumbs {
-  const { queries, keys } = shape;
-  return {
-    ...shape,
-    of,
-    free: true,
-    top: () => of,
-    bytes: bytesOf,
-    row: (head, query) =>
-      Float32Array.from(bytesOf(head).subarray(query * keys, (query + 1) * keys), (byte) => of * WEIGHT[byte]),
-    column: (head, key) =>
-      Float32Array.from({ length: queries }, (_, query) => of * WEIGHT[bytesOf(head)[query * keys + key]]),
-  };
+  const { row } = headWeights(bytesOf, shape);
+  const lifts = (head: number, query: number) => row(head, query).map((part) => of * part);
+  return { ...shape, of, free: true, top: () => of, bytes: bytesOf, row: lifts };
 }
 
 /** The byte of the even share: it is rounded as all are. */

@@ -3,7 +3,7 @@ import { signedByte } from "./color";
 import type { Tile } from "./heat";
 import { eachRun, type ScoreParts, scoreAt, scoreRow, type Visible } from "./scores";
 import { type Focus, type Mask, otherSide, type Side } from "./tokens";
-import { type LayerWeights, once, toByte, WEIGHT, type WeightShape } from "./weights";
+import { bytesOfRows, columnOf, type LayerWeights, once, toByte, WEIGHT, type WeightShape } from "./weights";
 
 /** What the bytes of a quantity stand for. */
 export interface Code {
@@ -93,7 +93,6 @@ export function contributionValues(weights: LayerWeights, norms: Float32Array): 
     top: () => longest,
     bytes,
     row: (head, query) => weights.row(head, query).map((weight, key) => weight * norms[head * keys + key]),
-    column: (head, key) => weights.column(head, key).map((weight) => weight * norms[head * keys + key]),
   };
 }
 
@@ -112,7 +111,6 @@ export function arrayValues(numbers: Float32Array, shape: WeightShape, signed: b
       signed ? signedBytes(of(head), most).bytes : Uint8Array.from(of(head), (value) => toByte(value / most)),
     ),
     row: (head, query) => of(head).slice(query * keys, (query + 1) * keys),
-    column: (head, key) => Float32Array.from({ length: queries }, (_, query) => of(head)[query * keys + key]),
   };
 }
 
@@ -153,13 +151,7 @@ export function evenWeights(
     eachRun(visible, query, keys, (start, end) => values.fill(shares[query], start, end));
     return values;
   };
-  const column = (_: number, key: number) => shares.map((_, query) => row(0, query)[key]);
-  const bytes = once(() => {
-    const all = new Uint8Array(queries * keys);
-    for (let query = 0; query < queries; query++) all.set(row(0, query).map(toByte), query * keys);
-    return all;
-  });
-  return { heads: 1, queries, keys, bytes, row, column };
+  return { heads: 1, queries, keys, row, bytes: bytesOfRows({ queries, keys, row }) };
 }
 
 /** What even attention gives to each key, as mean over the queries and of bytes, as `received` tells it of a head. */
@@ -210,12 +202,11 @@ export function tokenAttention(
 ): Float32Array {
   const count = side === "query" ? weights.keys : weights.queries;
   const shown = mask[otherSide(side)];
-  const read = side === "query" ? weights.row : weights.column;
   const used = tokens.filter((token) => mask[side][token]);
   const parts = pinned === "sum" ? 1 : used.length;
   const sum = new Float32Array(count);
   for (const token of used) {
-    const values = read(head, token);
+    const values = side === "query" ? weights.row(head, token) : columnOf(weights, head, token);
     for (let other = 0; other < count; other++) {
       if (shown[other] && values[other] !== Number.NEGATIVE_INFINITY) sum[other] += values[other] / parts;
     }
@@ -308,14 +299,12 @@ export function mergedValues(values: LayerValues, of: Readonly<Record<Side, Merg
     if (scores) return sums.map((sum, key) => (counts[key] ? sum / counts[key] : Number.NEGATIVE_INFINITY));
     return sums.map((sum) => sum / (to - from));
   };
-  const column = (head: number, word: number) =>
-    Float32Array.from({ length: queries }, (_, query) => row(head, query)[word]);
-  return fromRows(values, { queries, keys, row, column });
+  return fromRows(values, { queries, keys, row });
 }
 
-type Made = Pick<LayerValues, "queries" | "keys" | "row" | "column">;
+type Made = Pick<LayerValues, "queries" | "keys" | "row">;
 
-/** Values of which only rows and columns are worked out; their bytes are made of these. */
+/** Values of which only rows are worked out; their bytes are made of these. */
 function fromRows(like: LayerValues, made: Made): LayerValues {
   const { signed } = codeOf(like);
   const worked = once((head) => {

@@ -7,8 +7,22 @@ export interface LayerWeights {
   bytes(head: number): Uint8Array;
   /** The weights of one query of a head, as exact as the page has them. */
   row(head: number, query: number): Float32Array;
-  /** The weights of one key of a head. */
-  column(head: number, key: number): Float32Array;
+  /** The weights of one key of a head, where that is quicker than to read them from all rows: see `columnOf`. */
+  column?(head: number, key: number): Float32Array;
+}
+
+/** What a key of a head has of each query. */
+export function columnOf(of: LayerWeights, head: number, key: number): Float32Array {
+  return of.column?.(head, key) ?? Float32Array.from({ length: of.queries }, (_, query) => of.row(head, query)[key]);
+}
+
+/** The bytes of a head, made of its rows. */
+export function bytesOfRows({ queries, keys, row }: Pick<LayerWeights, "queries" | "keys" | "row">) {
+  return once((head) => {
+    const all = new Uint8Array(queries * keys);
+    for (let query = 0; query < queries; query++) all.set(row(head, query).map(toByte), query * keys);
+    return all;
+  });
 }
 
 /** The weight that each byte stands for. */
@@ -17,21 +31,13 @@ export const WEIGHT = Float32Array.from({ length: 256 }, (_, byte) => (byte / 25
 export type WeightShape = Pick<LayerWeights, "heads" | "queries" | "keys">;
 
 /** Weights of which the bytes of each head are an array of their own, axes query, key. */
-export function headWeights(
-  bytesOf: (head: number) => Uint8Array,
-  { heads, queries, keys }: WeightShape,
-): LayerWeights {
+export function headWeights(bytesOf: (head: number) => Uint8Array, shape: WeightShape): LayerWeights {
+  const { keys } = shape;
+  const bytesIn = (head: number, query: number) => bytesOf(head).subarray(query * keys, (query + 1) * keys);
   return {
-    heads,
-    queries,
-    keys,
+    ...shape,
     bytes: bytesOf,
-    row: (head, query) =>
-      Float32Array.from(bytesOf(head).subarray(query * keys, (query + 1) * keys), (byte) => WEIGHT[byte]),
-    column: (head, key) => {
-      const of = bytesOf(head);
-      return Float32Array.from({ length: queries }, (_, query) => WEIGHT[of[query * keys + key]]);
-    },
+    row: (head, query) => Float32Array.from(bytesIn(head, query), (byte) => WEIGHT[byte]),
   };
 }
 
@@ -46,32 +52,13 @@ export function once<Value>(make: (head: number) => Value): (head: number) => Va
 }
 
 /** The weights with some keys left out (0 in `kept`) and each row renormalised to the sum that it had. */
-export function withoutKeys(weights: LayerWeights, kept: Uint8Array): LayerWeights {
-  const { heads, queries, keys } = weights;
-  const row = (head: number, query: number) => {
-    const values = weights.row(head, query);
+export function withoutKeys({ heads, queries, keys, row }: LayerWeights, kept: Uint8Array): LayerWeights {
+  const own = (head: number, query: number) => {
+    const values = row(head, query);
     const factor = factorOf(values, kept);
-    for (let key = 0; key < keys; key++) values[key] = kept[key] ? values[key] * factor : 0;
-    return values;
+    return values.map((value, key) => (kept[key] ? value * factor : 0));
   };
-  /** The bytes of a head, and what each row is multiplied by. */
-  const worked = once((head) => {
-    const bytes = new Uint8Array(queries * keys);
-    const factors = new Float32Array(queries);
-    for (let query = 0; query < queries; query++) {
-      const values = weights.row(head, query);
-      factors[query] = factorOf(values, kept);
-      for (let key = 0; key < keys; key++) {
-        bytes[query * keys + key] = kept[key] ? toByte(values[key] * factors[query]) : 0;
-      }
-    }
-    return { bytes, factors };
-  });
-  const column = (head: number, key: number) => {
-    const { factors } = worked(head);
-    return weights.column(head, key).map((weight, query) => (kept[key] ? weight * factors[query] : 0));
-  };
-  return { heads, queries, keys, bytes: (head) => worked(head).bytes, row, column };
+  return { heads, queries, keys, row: own, bytes: bytesOfRows({ queries, keys, row: own }) };
 }
 
 function factorOf(row: Float32Array, kept: Uint8Array): number {

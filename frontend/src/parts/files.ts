@@ -1,4 +1,5 @@
-import { PageError } from "../source/source";
+import type { Signal } from "@preact/signals-core";
+import { messageOf, PageError } from "../source/source";
 
 /** Has the browser save a file. */
 export function saveFile(file: Blob, name: string): void {
@@ -7,6 +8,17 @@ export function saveFile(file: Blob, name: string): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** Saves a file that is made first, and says how that goes. */
+export async function saveMade(said: Signal<string>, name: string, make: () => Promise<Blob>): Promise<void> {
+  said.value = "on its way …";
+  try {
+    saveFile(await make(), name);
+    said.value = `saved ${name}`;
+  } catch (error) {
+    said.value = messageOf(error);
+  }
 }
 
 /** What a canvas shows, as the bytes of a file of this type. */

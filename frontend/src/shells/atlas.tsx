@@ -2,10 +2,9 @@ import { render } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { followSystemTheme, styledRoot } from "../parts/theme";
 import { type AnyIndex, type AtlasSource, scriptSource } from "../source/atlas";
-import { type AtlasPlace, readMetric, readPlace } from "../state/atlas";
+import { type AtlasPlace, readPlace } from "../state/atlas";
 import { ComparisonPlace } from "../views/atlas/comparison/BothMaps";
 import { HeadPage } from "../views/atlas/HeadPage";
-import { TreeHeadPage, TreeMap } from "../views/atlas/headvis/TreePages";
 import { MapPage } from "../views/atlas/MapPage";
 import { useLoaded, viewOf } from "../views/atlas/parts";
 
@@ -47,7 +46,7 @@ function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) 
 
 type PlaceProps = { index: AnyIndex; source: AtlasSource; dark: boolean; place: AtlasPlace; fragment: string };
 
-/** What an address leads to in an atlas, in two of them or in a tree of HeadVis. */
+/** What an address leads to in an atlas, or in two of them. */
 function Place({ index, source, dark, place, fragment }: PlaceProps) {
   const view = useMemo(
     () => (index.kind === undefined ? viewOf(index, source, dark, "") : null),
@@ -56,14 +55,6 @@ function Place({ index, source, dark, place, fragment }: PlaceProps) {
   const key = place.head?.join("-");
   if (index.kind === "comparison")
     return <ComparisonPlace index={index} source={source} dark={dark} place={place} fragment={fragment} />;
-  if (index.kind === "headvis") {
-    const tree = { index, dark, source };
-    return key ? (
-      <TreeHeadPage key={key} view={tree} place={place} />
-    ) : (
-      <TreeMap view={tree} metric={readMetric(fragment, index)} />
-    );
-  }
   if (!view) return null;
   return key ? <HeadPage key={key} view={view} place={place} /> : <MapPage view={view} find={place.find} />;
 }

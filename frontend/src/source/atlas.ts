@@ -23,6 +23,8 @@ export interface AtlasIndex {
   readonly texts: number;
   readonly tokens: number;
   readonly documents: number;
+  /** Of a tree of HeadVis, whose heads have these in place of mean maps and labels. */
+  readonly metrics?: readonly TreeMetric[];
   readonly summary: string;
   readonly caution: string;
   readonly patterns: readonly { readonly name: string; readonly says: string }[];
@@ -63,11 +65,13 @@ export interface AtlasHead extends Omit<AtlasTile, "labels"> {
   readonly links: string;
   /** Share of what it adds by class of key and by relation; empty where the atlas has no norms. */
   readonly norms: Readonly<Record<string, number | null>>;
+  /** Of a tree of HeadVis: all that there is. */
+  readonly tree?: TreeHead;
 }
 
 export type AtlasText = { readonly words: readonly string[]; readonly special: readonly number[] };
 
-export type AnyIndex = AtlasIndex | TreeIndex | ComparisonIndex;
+export type AnyIndex = AtlasIndex | ComparisonIndex;
 
 /** What the scripts of a folder hold by their names: an index, heads, texts. */
 export interface AtlasSource {
@@ -155,52 +159,49 @@ export interface ComparisonIndex {
   readonly differences: readonly ComparedScore[];
 }
 
-// A tree of HeadVis, in the scripts of an atlas: what it lacks of one is not there.
+// A tree of HeadVis is an atlas that lacks most of one.
 
-export type TreeMetric = { readonly name: string; readonly says: string; readonly values: readonly (number | null)[] };
-
-export interface TreeIndex {
-  readonly kind: "headvis";
-  readonly model: string;
-  readonly dataset: string;
-  readonly texts: number | null;
-  readonly heads: readonly (readonly [layer: number, head: number])[];
-  readonly metrics: readonly TreeMetric[];
-  readonly statistics: Readonly<Record<string, { readonly label: string; readonly format: string }>>;
+export interface TreeMetric {
+  readonly name: string;
+  readonly says: string;
+  readonly values: readonly (number | null)[];
+  /** Where each lies between the least and the most, from 0 to 1. */
+  readonly parts: readonly (number | null)[];
+  /** "3 of 144": which it is from the top. */
+  readonly places: readonly string[];
 }
 
 export interface TreePlot {
   readonly label: string;
-  readonly says: string;
+  readonly description: string;
   readonly edges: readonly number[];
   readonly values: readonly number[];
 }
 
 export interface TreeTable {
   readonly label: string;
-  readonly says: string;
+  readonly description: string;
   readonly rows: readonly (readonly [token: string, weight: number])[];
 }
 
-/** A text with the largest weights of each row; what was cut is not known. */
+/** A text with the largest weights of each row, the strongest first; what was cut is not known. */
 export interface TreeSequence {
   readonly name: string;
-  /** From 1, the highest the strongest; 0 where that is not known. */
-  readonly interval: number;
   /** The largest weight outside row and column 0. */
   readonly largest: number;
   readonly tokens: readonly string[];
   readonly queries: readonly number[];
   readonly keys: readonly number[];
   readonly weights: readonly number[];
+  /** How much of each row is not kept. */
+  readonly rest: readonly number[];
 }
 
 export interface TreeHead {
-  readonly layer: number;
-  readonly head: number;
   readonly sequences: readonly TreeSequence[];
-  readonly histogram: TreePlot | null;
+  /** Texts by their number, the strongest stratum first; 0 where a tree does not say which. */
+  readonly strata: readonly (readonly [stratum: number, texts: readonly number[]])[];
   readonly plots: readonly TreePlot[];
   readonly tables: readonly TreeTable[];
-  readonly statistics: readonly (readonly [name: string, value: number | string])[];
+  readonly statistics: readonly (readonly [name: string, value: number | string, format: string | null])[];
 }

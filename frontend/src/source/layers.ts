@@ -144,8 +144,8 @@ export async function openLayer(source: Source, stack: PageStack, stub: PageLaye
   const queries = stack.query.labels.length;
   const keys = stack.key.labels.length;
   const visible = page.visible && visibleRuns(integers(page.visible, await source.chunk(page.visible.chunk)), queries);
-  const scores = page.scores && (await openScores(source, page.scores, { queries, keys, visible }));
-  const bytes = page.weights && (await byteParts(source, page.weights));
+  const scores = page.scores && openScores(source, page.scores, { queries, keys, visible });
+  const bytes = page.weights && byteParts(source, page.weights);
   const weights =
     page.weights && bytes
       ? headWeights((head) => bytes.numbers[head], { heads: page.weights.shape[0], queries, keys })
@@ -212,12 +212,9 @@ async function askedLayer(source: Source, stack: PageStack, { layer }: PageLayer
 
 type Sizes = Pick<ScoreParts, "queries" | "keys" | "visible">;
 
-async function openScores(source: Source, page: PageScores, sizes: Sizes) {
-  const [query, key, bias] = await Promise.all([
-    floatParts(source, page.queries),
-    floatParts(source, page.keys),
-    page.bias && floatParts(source, page.bias),
-  ]);
+function openScores(source: Source, page: PageScores, sizes: Sizes) {
+  const [query, key] = [floatParts(source, page.queries), floatParts(source, page.keys)];
+  const bias = page.bias && { ...floatParts(source, page.bias), shape: page.bias.shape };
   const [heads, , features] = page.queries.shape;
   const parts: ScoreParts = {
     ...sizes,
@@ -228,8 +225,7 @@ async function openScores(source: Source, page: PageScores, sizes: Sizes) {
     kvHeads: page.keys.shape[0],
     scale: page.scale,
     softCap: page.soft_cap,
-    bias: page.bias &&
-      bias && { values: bias.numbers, heads: page.bias.shape[0], byOffset: page.bias.shape.length === 2 },
+    bias: bias && { values: bias.numbers, heads: bias.shape[0], byOffset: bias.shape.length === 2 },
     sinks: page.sinks,
   };
   const need = (head: number) =>
@@ -237,41 +233,35 @@ async function openScores(source: Source, page: PageScores, sizes: Sizes) {
   return { parts, need };
 }
 
-/** An array of which each entry of the outermost axis is there when it was asked for, or all of them at once. */
-export interface Parts<Numbers> {
-  /** All entries; those that were not asked for are zero. */
-  readonly numbers: Numbers;
-  need(at: number): Promise<void>;
-}
-
-/** Numbers of 16 or 32 bits, filled in as they come. */
-async function floatParts(source: Source, array: PageArray): Promise<Parts<Float32Array>> {
-  if (!array.split) {
-    const numbers = floats(array, await source.chunk(array.chunk));
-    return { numbers, need: async () => undefined };
-  }
+/** Numbers of 16 or 32 bits of which each entry of the outermost axis is there when it was asked for, else zero. */
+function floatParts(source: Source, array: PageArray) {
   const numbers = new Float32Array(arraySize(array));
-  const need = fetching(async (at) => {
-    const part = partOf(array, at);
-    numbers.set(floats(part, await source.chunk(part.chunk)), at * arraySize(part));
-  });
+  const need = partsOf(source, array, (part, bytes, start) => numbers.set(floats(part, bytes), start));
   return { numbers, need };
 }
 
 /** Bytes, each entry an array of its own: many are never asked for. */
-async function byteParts(source: Source, array: PageArray): Promise<Parts<readonly Uint8Array[]>> {
-  const size = arraySize(array) / array.shape[0];
-  if (!array.split) {
-    const bytes = checkedBytes(array, await source.chunk(array.chunk));
-    const numbers = Array.from({ length: array.shape[0] }, (_, at) => bytes.subarray(at * size, (at + 1) * size));
-    return { numbers, need: async () => undefined };
-  }
+function byteParts(source: Source, array: PageArray) {
   const numbers: Uint8Array[] = [];
-  const need = fetching(async (at) => {
-    const part = partOf(array, at);
-    numbers[at] = checkedBytes(part, await source.chunk(part.chunk));
+  const size = arraySize(array) / array.shape[0];
+  const need = partsOf(source, array, (part, bytes, start) => {
+    const all = checkedBytes(part, bytes);
+    for (let at = 0; at < all.length; at += size) numbers[(start + at) / size] = all.subarray(at, at + size);
   });
   return { numbers, need };
+}
+
+/** Takes in an entry when it is asked for; all at once where an array comes whole. */
+function partsOf(
+  source: Source,
+  array: PageArray,
+  take: (part: PageArray, bytes: Uint8Array<ArrayBuffer>, start: number) => void,
+): (at: number) => Promise<void> {
+  const fetched = fetching(async (at) => {
+    const part = partOf(array, at);
+    take(part, await source.chunk(part.chunk), at * arraySize(part));
+  });
+  return (at) => fetched(array.split ? at : 0);
 }
 
 /** Fetches each entry once; one that failed may be asked for again. */

@@ -8,7 +8,6 @@ import type {
   ComparedPair,
   ComparedScore,
   ComparisonIndex,
-  TreeIndex,
   TreeMetric,
   TreeSequence,
 } from "../source/atlas";
@@ -267,38 +266,14 @@ export function mapDifference(
 
 // What a tree of HeadVis says of heads and texts.
 
-/** The metric that an address names, or the first. */
-export function readMetric(fragment: string, { metrics }: TreeIndex): TreeMetric | undefined {
-  const name = /^#?\/metric\/(.+)$/.exec(fragment)?.[1];
-  return metrics.find((metric) => encodeURIComponent(metric.name) === name) ?? metrics[0];
+/** The metric that is looked for, or else the first; undefined of an atlas. */
+export function metricOf({ metrics }: AtlasIndex, find: string): TreeMetric | undefined {
+  return metrics?.find(({ name }) => name === find) ?? metrics?.[0];
 }
 
-export function metricAddress(name: string): string {
-  return `#/metric/${encodeURIComponent(name)}`;
-}
-
-/** "prev token score": a metric as it is read. */
-export function metricWords(name: string): string {
-  return name.replaceAll("_", " ");
-}
-
-/** Smallest and largest value that is known. */
-export function rangeOf(values: readonly (number | null)[]): readonly [number, number] {
-  const known = values.filter((value) => value !== null);
-  return known.length > 0 ? [Math.min(...known), Math.max(...known)] : [0, 0];
-}
-
-/** Where a value lies in a range, from 0 to 1. */
-export function partOf(value: number, [low, high]: readonly [number, number]): number {
-  return high > low ? (value - low) / (high - low) : 0.5;
-}
-
-/** How many heads have more of a metric, and how many have one. */
-export function rankOf({ values }: TreeMetric, at: number): readonly [rank: number, of: number] | null {
-  const own = values[at];
-  if (own === null || own === undefined) return null;
-  const known = values.filter((value) => value !== null);
-  return [1 + known.filter((value) => value > own).length, known.length];
+/** A metric as maps of one cell each; even the smallest value is coloured a little, since it is known. */
+export function metricMaps({ parts }: TreeMetric): Uint8Array {
+  return Uint8Array.from(parts, (part) => (part === null ? 0 : 20 + 235 * part));
 }
 
 /** Three digits of a number: 0.163, 12.4, 1,830. */
@@ -309,7 +284,7 @@ export function digits(value: number | null): string {
 }
 
 /** A statistic as the tree wants it written. */
-export function statisticText(value: number | string, format: string | undefined): string {
+export function statisticText(value: number | string, format: string | null): string {
   if (typeof value === "string") return value;
   if (format === "percent") return percents(value);
   if (format === "integer") return Math.round(value).toLocaleString("en");
@@ -317,30 +292,13 @@ export function statisticText(value: number | string, format: string | undefined
 }
 
 /** A text of a tree: the largest weights of each row. */
-export function treeText(sequence: TreeSequence): ShownText {
-  const { queries, keys, weights, tokens } = sequence;
+export function treeText({ queries, keys, weights, tokens, rest }: TreeSequence): ShownText {
   const links = queries.map((query, at) => ({ query, key: keys[at], weight: weights[at] }));
   // Position 0 gets most of many heads; readers of HeadVis leave it out, and so does this, but for one query.
   const ending = links.filter(({ query, key }) => query > 0 && key > 0);
   const spaces = spacesBefore(tokens);
-  return {
-    tokens: tokens.map((token, at) => ({ name: tokenName(token), continues: at > 0 && !spaces[at] })),
-    links: links.sort((one, other) => other.weight - one.weight),
-    ending,
-    strongest: [...ending].sort((one, other) => other.weight - one.weight)[0],
-    rest: notKept(sequence),
-    written: digits,
-  };
-}
-
-/** How much of each row is not kept. */
-export function notKept({ tokens, queries, weights }: TreeSequence): number[] {
-  const rest = Array<number>(tokens.length).fill(1);
-  queries.forEach((query, at) => {
-    rest[query] -= weights[at];
-  });
-  // Weights are rounded, so that a whole row may sum to a little more or less than 1.
-  return rest.map((part) => (part < 0.001 ? 0 : part));
+  const shown = tokens.map((token, at) => ({ name: tokenName(token), continues: at > 0 && !spaces[at] }));
+  return { tokens: shown, links, ending, strongest: ending[0], rest, written: digits };
 }
 
 /** "61 % not kept": of a row, or of all rows. */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { arrayValues, mergedTokens, mergedValues, mergeOf } from "../../src/draw/values";
-import { toByte, WEIGHT } from "../../src/draw/weights";
+import { columnOf, toByte, WEIGHT } from "../../src/draw/weights";
 import { byteWeights } from "./parts";
 
 const PIECES = ["[CLS]", "straw", "berr", "ies", "red"];
@@ -50,7 +50,7 @@ test("a word gets the sum of its pieces and gives their mean", () => {
   near(words.row(0, 0), [0.3, 0.5, 0.2]);
   near(words.row(0, 1), [0, 0.9, 0.1]);
   near(words.row(1, 1), [0.1, 0.7, 0.2]);
-  near(words.column(0, 1), [0.5, 0.9]);
+  near(columnOf(words, 0, 1), [0.5, 0.9]);
   near(
     Float32Array.from(words.bytes(0), (byte) => WEIGHT[byte]),
     [0.3, 0.5, 0.2, 0, 0.9, 0.1],

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type ScoreParts, scoreAt, scoreRow, scoreWeights, visibleRuns } from "../../src/draw/scores";
-import { WEIGHT } from "../../src/draw/weights";
+import { columnOf, WEIGHT } from "../../src/draw/weights";
 import { FEATURES, HEADS, KEYS, numbers, QUERIES, scoreParts } from "./parts";
 
 /** The formula, said plainly. */
@@ -54,7 +54,7 @@ test.each(CASES)("scores and weights follow the formula, with %s", (_, more) => 
         expect(scoreRow(of, head, query)[key]).toBeCloseTo(score, 4);
         expect(scoreAt(of, head, query, key)).toBeCloseTo(score, 4);
         expect(row[key]).toBeCloseTo(total > 0 ? raised[key] / total : 0, 5);
-        expect(weights.column(head, key)[query]).toBeCloseTo(row[key], 5);
+        expect(columnOf(weights, head, key)[query]).toBeCloseTo(row[key], 5);
         expect(Math.abs(WEIGHT[weights.bytes(head)[query * KEYS + key]] - row[key])).toBeLessThan(0.004);
       });
     }

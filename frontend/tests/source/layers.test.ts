@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { WEIGHT } from "../../src/draw/weights";
+import { columnOf, WEIGHT } from "../../src/draw/weights";
 import { LayerCache } from "../../src/source/layers";
 import { type Example, examplePage, exampleSource } from "../examples/page";
 import { BYTES, DIFFERENCE, NORMS, quantityPage, ROLLOUT } from "../quantities";
@@ -18,7 +18,7 @@ test("a layer comes with its shape, and head bytes are its slices", async () => 
   const bytes = example.chunks.get("weights/self/1") ?? new Uint8Array();
   expect(weights.bytes(2)).toEqual(bytes.subarray(70, 105));
   expect(weights.row(2, 4)[6]).toBe(WEIGHT[bytes[2 * 35 + 4 * 7 + 6]]);
-  expect(weights.column(2, 6)[4]).toBe(weights.row(2, 4)[6]);
+  expect(columnOf(weights, 2, 6)[4]).toBe(weights.row(2, 4)[6]);
 });
 
 test("bytes become weights by their square", () => {

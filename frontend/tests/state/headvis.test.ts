@@ -1,50 +1,50 @@
 import { expect, test } from "vitest";
-import type { TreeIndex, TreeSequence } from "../../src/source/atlas";
+import type { AtlasIndex, TreeSequence } from "../../src/source/atlas";
 import {
   digits,
   meanOf,
-  metricAddress,
-  notKept,
+  metricMaps,
+  metricOf,
   notKeptWords,
-  partOf,
-  rangeOf,
-  rankOf,
-  readMetric,
   spacesBefore,
   statisticText,
   tokenName,
+  treeText,
 } from "../../src/state/atlas";
 
 const metrics = [
-  { name: "qk_distance", says: "", values: [2, null, 5] },
-  { name: "a/b 50 %", says: "", values: [1, 1, 1] },
+  { name: "qk distance", says: "", values: [2, null, 5], parts: [0, null, 1], places: ["2 of 2", "", "1 of 2"] },
+  { name: "a/b 50 %", says: "", values: [1, 1, 1], parts: [0.5, 0.5, 0.5], places: [] },
 ];
-const index = { metrics } as unknown as TreeIndex;
+const index = { metrics } as unknown as AtlasIndex;
 
-test("the metric of an address is found, and the first one else", () => {
-  for (const metric of metrics) expect(readMetric(metricAddress(metric.name), index)).toBe(metric);
-  expect(readMetric("#/head/1-2", index)).toBe(metrics[0]);
-  expect(readMetric(metricAddress("none"), index)).toBe(metrics[0]);
+test("the metric that is looked for is found, and the first one else", () => {
+  for (const metric of metrics) expect(metricOf(index, metric.name)).toBe(metric);
+  expect(metricOf(index, "1-2")).toBe(metrics[0]);
+  expect(metricOf({} as AtlasIndex, "previous")).toBe(undefined);
 });
 
-test("what is not known has no range and no rank", () => {
-  expect(rangeOf(metrics[0].values)).toEqual([2, 5]);
-  expect(rangeOf([null])).toEqual([0, 0]);
-  expect(partOf(1, [1, 1])).toBe(0.5);
-  expect([0, 1, 2].map((at) => rankOf(metrics[0], at))).toEqual([[2, 2], null, [1, 2]]);
+test("the least of a metric is coloured a little, and what is not known is not", () => {
+  expect([...metricMaps(metrics[0])]).toEqual([20, 0, 255]);
 });
 
-test("rows say how much of them is not kept, and rounding is not taken for it", () => {
+test("rows say how much of them is not kept; the strongest link is not one to the first token", () => {
   const sequence = {
-    tokens: ["a", "b", "c"],
-    queries: [0, 1, 1, 2],
-    keys: [0, 0, 1, 2],
-    weights: [1.0001, 0.7, 0.2996, 0.39],
+    tokens: ["a", " b", "c"],
+    queries: [0, 1, 2, 1],
+    keys: [0, 0, 2, 1],
+    weights: [1, 0.7, 0.39, 0.3],
+    rest: [0, 0, 0.61],
   } as unknown as TreeSequence;
-  const rest = notKept(sequence);
-  expect(rest.map((part) => Number(part.toFixed(4)))).toEqual([0, 0, 0.61]);
+  const { rest = [], strongest, tokens } = treeText(sequence);
   expect(rest.map(notKeptWords)).toEqual(["all kept", "all kept", "61 % not kept"]);
   expect(meanOf(rest)).toBeCloseTo(0.2033, 4);
+  expect(strongest).toEqual({ query: 2, key: 2, weight: 0.39 });
+  expect(tokens.map(({ name, continues }) => [name, continues])).toEqual([
+    ["a", false],
+    ["b", false],
+    ["c", true],
+  ]);
 });
 
 test("spaces are those of the tokens, or between words where no token has one", () => {

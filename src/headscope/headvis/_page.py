@@ -1,18 +1,24 @@
-"""A tree of HeadVis as a folder of files that any web server can host: the page of an atlas, with
-what such a tree has.
+"""A tree of HeadVis as a folder of files that any web server can host: the page of an atlas whose
+heads have metrics, in place of mean maps and labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from functools import partial
+from itertools import groupby
 from typing import Any
 
-from headscope.headvis._tree import HeadvisHead, HeadvisPlot, HeadvisSequence, HeadvisTree
+import numpy as np
+
+from headscope.headvis._tree import HeadvisHead, HeadvisSequence, HeadvisTree
 from headscope.results import shows
 from headscope.views.atlas_page import Data, FolderPage, short_number
 
 DIGITS = 4
+ROUNDING = 1e-3
+"""Weights are rounded: a row of which less than this is missing was kept whole."""
 
 
 @shows(HeadvisTree.KIND)
@@ -24,76 +30,71 @@ def headvis_page(tree: HeadvisTree) -> FolderPage:
 
 def _data(tree: HeadvisTree) -> Iterator[tuple[str, Data]]:
     for layer, head in tree.cells:
-        yield f"head-{layer}-{head}", _head_data(tree.head(layer, head))
+        yield f"head-{layer}-{head}", {"tree": _head_data(tree, tree.head(layer, head))}
+    yield "texts", []
     yield "index", _index_data(tree)
 
 
 def _index_data(tree: HeadvisTree) -> dict[str, Any]:
-    """What the map of all heads needs."""
-    metrics = []
-    for name, values in tree.metrics.items():
-        shown = [short_number(float(value)) for value in values]
-        metrics.append({"name": name, "says": tree.says(name), "values": shown})
+    """What the map of all heads needs; the map of one is a cell in the colour of its metric."""
+    lists = ("labels", "pairs", "keys", "evenKeys")
+    empty: dict[str, Any] = {name: [] for name in lists}
     return {
-        "kind": "headvis",
-        "model": tree.model,
-        "dataset": tree.dataset,
-        "texts": tree.texts,
-        "causal": tree.is_causal,
-        "heads": [list(cell) for cell in tree.cells],
-        "metrics": metrics,
-        "statistics": _formats(tree),
+        **{"model": tree.model, "summary": tree.summary, "caution": "", "maps": ""},
+        **{"patterns": [], "classes": [], "side": 0.5},
+        "heads": [{"layer": layer, "head": head, **empty} for layer, head in tree.cells],
+        "metrics": [_metric_data(tree, name) for name in tree.metrics],
     }
 
 
-def _formats(tree: HeadvisTree) -> dict[str, dict[str, str]]:
-    """How statistics are called and written, where the tree names them."""
-    given = tree.config.get("statistics_display")
-    formats = {}
-    for name, each in (given if isinstance(given, dict) else {}).items():
-        if isinstance(each, dict):
-            label, written = each.get("label"), each.get("format")
-            formats[str(name)] = {"label": str(label or name), "format": str(written or "default")}
-    return formats
-
-
-def _head_data(head: HeadvisHead) -> dict[str, Any]:
-    """What the page of one head needs."""
-    tables = []
-    for table in head.tables:
-        rows = [[token, short_number(weight)] for token, weight in table.rows]
-        tables.append({"label": table.label, "says": table.description, "rows": rows})
-    histogram = None
-    if head.histogram is not None:
-        histogram = _plot_data(head.histogram)
+def _metric_data(tree: HeadvisTree, name: str) -> dict[str, Any]:
+    """A metric of all heads: its values, how large each is between the least and the most (0 to 1),
+    and which it is from the top.
+    """
+    values = tree.metrics[name]
+    known = values[~np.isnan(values)]
+    spread = np.ptp(known) if len(known) else 0.0
+    parts = (values - known.min()) / spread if spread else values * 0 + 0.5
     return {
-        "layer": head.layer,
-        "head": head.head,
+        "name": name.replace("_", " "),
+        "says": tree.says(name),
+        "values": [*map(short_number, values.tolist())],
+        "parts": [*map(short_number, parts.tolist())],
+        "places": [f"{1 + (known > value).sum()} of {len(known)}" for value in values],
+    }
+
+
+def _head_data(tree: HeadvisTree, head: HeadvisHead) -> dict[str, Any]:
+    """What the page of one head needs; its texts by stratum, the strongest first."""
+    display: Any = tree.config.get("statistics_display")
+    statistics = []
+    for name, value in head.statistics.items():
+        told = display.get(name) if isinstance(display, dict) else None
+        form = told if isinstance(told, dict) else {}
+        statistics.append([form.get("label") or name.replace("_", " "), value, form.get("format")])
+    plots = filter(None, (head.histogram, *head.plots))
+    strata = groupby(range(len(head.sequences)), key=lambda at: head.sequences[at].interval)
+    return {
+        "statistics": statistics,
+        "plots": [*map(asdict, plots)],
+        "tables": [*map(asdict, head.tables)],
+        "strata": [[interval, [*numbers]] for interval, numbers in strata][::-1],
         "sequences": [_sequence_data(each) for each in head.sequences],
-        "histogram": histogram,
-        "plots": [_plot_data(plot) for plot in head.plots],
-        "tables": tables,
-        "statistics": list(head.statistics.items()),
-    }
-
-
-def _plot_data(plot: HeadvisPlot) -> dict[str, Any]:
-    return {
-        "label": plot.label,
-        "says": plot.description,
-        "edges": [short_number(edge) for edge in plot.edges],
-        "values": [short_number(value) for value in plot.values],
     }
 
 
 def _sequence_data(sequence: HeadvisSequence) -> dict[str, Any]:
-    """A text: for each weight that is kept its query, its key and itself, one after the other."""
+    """A text: query, key and weight of each link that is kept, the strongest first; and how much of
+    each row is not.
+    """
+    order = np.argsort(-sequence.weights, kind="stable")
+    rest = 1 - sequence.kept
     return {
         "name": sequence.name,
-        "interval": sequence.interval,
         "largest": round(sequence.max_activation, DIGITS),
         "tokens": list(sequence.tokens),
-        "queries": sequence.queries.tolist(),
-        "keys": sequence.keys.tolist(),
-        "weights": sequence.weights.round(DIGITS).tolist(),
+        "queries": sequence.queries[order].tolist(),
+        "keys": sequence.keys[order].tolist(),
+        "weights": sequence.weights[order].round(DIGITS).tolist(),
+        "rest": np.where(rest < ROUNDING, 0, rest).round(DIGITS).tolist(),
     }

@@ -170,12 +170,6 @@ class HeadvisTree(Result):
         count = self.provenance.get("n_sequences")
         return count if isinstance(count, int) else None
 
-    @property
-    def is_causal(self) -> bool:
-        """Whether the tree records that no query saw what comes after it: trees of headscope do."""
-        own = self.provenance.get("headscope")
-        return isinstance(own, Mapping) and own.get("causal") is True
-
     def says(self, metric: str) -> str:
         """What a metric means; empty where the tree does not say."""
         descriptions = self.config.get("metric_descriptions")

@@ -31,7 +31,7 @@ from headscope.atlases import (
     bin_names,
 )
 from headscope.errors import FileError
-from headscope.patterns import MEASURES, Label
+from headscope.patterns import Label
 from headscope.results import Result, shows
 from headscope.storage import local_path, written_whole
 from headscope.views import _html
@@ -64,7 +64,6 @@ def atlas_data(atlas: Atlas) -> Iterator[tuple[str, Data]]:
 def _index_data(atlas: Atlas) -> dict[str, Any]:
     """Data for the map of all heads and its search."""
     patterns = [{"name": of.name, "says": of.says} for of in atlas.heads.tally.patterns]
-    measures = [{"name": name, "says": of.legend} for name, of in MEASURES.items()]
     return {
         "model": atlas.model,
         "texts": atlas.texts,
@@ -72,9 +71,7 @@ def _index_data(atlas: Atlas) -> dict[str, Any]:
         "documents": atlas.heads.documents,
         "summary": atlas.summary,
         "caution": atlas.heads.caution,
-        "confidence": atlas.heads.confidence,
         "patterns": patterns,
-        "measures": measures,
         "classes": list(CLASSES),
         "distances": bin_names(),
         "side": SIDE,
@@ -93,24 +90,19 @@ def packed_maps(maps: Float[np.ndarray, "head query key"]) -> str:
 def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
     """Data of one head on the map of all heads."""
     layer, head = atlas.cells[at]
-    measures = atlas.heads.measures
     labels = []
     for label in atlas.labels_of(at):
         if label.holds or label.candidate:
             score = short_number(label.score)
             labels.append({"name": label.pattern, "score": score, "holds": label.holds})
-    values = [short_number(float(measures[name][at])) for name in MEASURES]
     words = [_pair(pair) for pair in atlas.pairs[at] if pair.is_words]
-    nearest = [[each.layer, each.head] for each in atlas.neighbours_of(at)[:3]]
     return {
         "layer": layer,
         "head": head,
         "labels": labels,
-        "measures": values,
         "pairs": words[:SEARCHED],
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
-        "alike": nearest,
     }
 
 
@@ -142,8 +134,6 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "relations": relations,
         "keys": _key_classes(atlas, at),
         "evenKeys": _key_classes(atlas, atlas.even_of(at)),
-        "classes": _table(head.classes),
-        "evenClasses": _table(head.even_classes),
         "neighbours": neighbours,
         "norms": {name: short_number(norm) for name, (norm, _) in head.norms.items()},
         "links": packed(np.concatenate(links) if links else np.zeros(0, np.uint16)),
@@ -158,7 +148,7 @@ def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _evidence(label: Label) -> dict[str, Any]:
-    numbers = ("score", "low", "high", "baseline", "threshold", "effect", "corrected", "excess")
+    numbers = ("score", "low", "high", "baseline", "threshold", "effect", "corrected")
     known = {name: short_number(float(getattr(label, name))) for name in numbers}
     return known | {
         "name": label.pattern,
@@ -179,10 +169,6 @@ def _key_classes(atlas: Atlas, row: int) -> list[float | None]:
     """Share of all attention that goes to tokens of each class."""
     sums = atlas.counts["classes"][row].reshape(len(CLASSES), len(CLASSES)).sum(axis=0)
     return [*map(short_number, sums / STEP / max(1, atlas.tokens))]
-
-
-def _table(values: Float[np.ndarray, "query_class key_class"]) -> list[list[float | None]]:
-    return [[*map(short_number, row)] for row in values.tolist()]
 
 
 SCRIPT = "atlas.js"

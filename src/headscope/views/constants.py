@@ -47,6 +47,15 @@ distinguished by normal, protan, deutan and tritan eyes (simulated annealing; sm
 OKLab .048 and .075), and all can be read on the page (contrast at least 4.6).
 """
 
+KIND_OF_LABEL: Mapping[str, str] = {
+    **dict.fromkeys(("next", "positional-next"), "next"),
+    **dict.fromkeys(("previous", "positional-previous", "previous-token"), "previous"),
+    **dict.fromkeys(("same", "same-other"), "same"),
+    **dict.fromkeys(("delimiter", "first-token", "sink", "sink-elsewhere"), "resting"),
+    "bag": "broad",
+}
+"""The kind that a label says; several labels are one kind."""
+
 
 def valid(text: str) -> str:
     """The text without lone surrogates, which no UTF-8 file can hold."""

@@ -1,4 +1,5 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { HEAD_LOOKS } from "../../../contract/values";
 import { parseHex, type RGB, rampCss, textOn } from "../../draw/color";
 import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { paintCells, useWidth } from "../../parts/canvas";
@@ -8,8 +9,7 @@ import { KIND_NAMES } from "../../state/kinds";
 import { type AnswerData, type PartNumbers, partNumbers, sharesOf, shareText } from "../../state/partNumbers";
 import { MARKER, type Shown } from "./AnswerView";
 
-/** A head that gives a part this much, and this many times what its length gives, is framed; as in the sentence. */
-const [OFTEN, TIMES] = [0.3, 1.25];
+const [OFTEN, TIMES] = HEAD_LOOKS;
 /** Rows of a tile: of a longer answer words one after the other share a row. */
 const ROWS = 12;
 const AND = new Intl.ListFormat("en-GB");
@@ -37,7 +37,7 @@ export function AnswerHeads({ shown, onHead }: { shown: Shown; onHead: (head: nu
       <h2>{data.needed[0].length > 0 ? "Which heads look at what it needed" : "Which heads look where"}</h2>
       <p class="fine">
         A tile is a head: rows the words, columns the parts.{" "}
-        {target && `Framed: 30 % or more on ${target}${data.targets.length > 1 ? " together" : ""}.`}{" "}
+        {target && `Framed: ${100 * OFTEN} % or more on ${target}${data.targets.length > 1 ? " together" : ""}.`}{" "}
         {!data.columns && "Those that look at it most come first."}
       </p>
       <div

@@ -1,19 +1,18 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
-import { saveFile } from "../../parts/files";
+import { saveMade } from "../../parts/files";
 import { Icon } from "../../parts/legend";
-import { type FigureKind, messageOf } from "../../source/source";
+import type { FigureKind } from "../../source/source";
 import { figureCall, figureOptions } from "../../state/call";
 import { isDrawing, keepHead } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { queryShown } from "../neuron/table";
 
-const KINDS: readonly FigureKind[] = ["svg", "pdf", "png"];
-const TYPES: Readonly<Record<FigureKind, string>> = {
-  svg: "image/svg+xml",
-  pdf: "application/pdf",
-  png: "image/png",
-};
+const TYPES: readonly (readonly [FigureKind, type: string])[] = [
+  ["svg", "image/svg+xml"],
+  ["pdf", "application/pdf"],
+  ["png", "image/png"],
+];
 
 /** The figure of what is seen: drawn by Python where there is one, else as the call that draws it. */
 export function FigureMenu({ store }: { store: Store }) {
@@ -23,16 +22,7 @@ export function FigureMenu({ store }: { store: Store }) {
   const call = figureCall(options, store.record);
   const { figure } = store;
   const { view, layer, heads, query, key } = store.selection.value;
-  const save = async (kind: FigureKind) => {
-    said.value = "drawing …";
-    try {
-      const name = `${view}-${layer}${heads?.length === 1 ? `-${heads[0]}` : ""}.${kind}`;
-      if (figure) saveFile(new Blob([await figure(kind, options)], { type: TYPES[kind] }), name);
-      said.value = `saved ${name}`;
-    } catch (error) {
-      said.value = messageOf(error);
-    }
-  };
+  const name = `${view}-${layer}${heads?.length === 1 ? `-${heads[0]}` : ""}`;
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(call);
@@ -60,8 +50,15 @@ export function FigureMenu({ store }: { store: Store }) {
         {figure && (
           <p>
             Figure for print{" "}
-            {KINDS.map((kind) => (
-              <button key={kind} class="boxed" data-figure={kind} onClick={() => save(kind)}>
+            {TYPES.map(([kind, type]) => (
+              <button
+                key={kind}
+                class="boxed"
+                data-figure={kind}
+                onClick={() =>
+                  saveMade(said, `${name}.${kind}`, async () => new Blob([await figure(kind, options)], { type }))
+                }
+              >
                 {kind.toUpperCase()}
               </button>
             ))}

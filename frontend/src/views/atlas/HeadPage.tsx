@@ -21,6 +21,7 @@ import {
   useLoaded,
 } from "./parts";
 import { Strata, TextPage } from "./Texts";
+import { TreeHeadParts } from "./TreeHead";
 
 /** Everything that is known of one head; or one text as it sees it. */
 export function HeadPage({ view, place }: { view: AtlasView; place: atlas.AtlasPlace }) {
@@ -46,14 +47,17 @@ export function HeadPage({ view, place }: { view: AtlasView; place: atlas.AtlasP
               note={`${atlas.shortShare(score)}${holds ? "" : " candidate"}`}
             />
           ))}
-          {tile?.labels.length === 0 && <span class="facts muted">no label</span>}
+          {tile?.labels.length === 0 && !said?.tree && <span class="facts muted">no label</span>}
         </span>
         <span class="facts muted">{view.index.model}</span>
       </Heading>
+      {said?.tree && <TreeHeadParts view={view} place={place} at={at} said={said.tree} />}
       {said && texts && place.text !== null && texts[place.text] && (
         <SampleText view={view} head={said} number={place.text} text={texts[place.text]} />
       )}
-      {said && texts && place.text === null && <Everything view={view} at={at} said={said} texts={texts} />}
+      {said && !said.tree && texts && place.text === null && (
+        <Everything view={view} at={at} said={said} texts={texts} />
+      )}
     </>
   );
 }
@@ -173,7 +177,7 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
       <Histogram
         plot={{
           label: `texts by ${said.score}`,
-          says: "colours tell fifths",
+          description: "colours tell fifths",
           edges: said.spread.map((_, bin) => bin / bins).concat(1),
           values: said.spread,
         }}

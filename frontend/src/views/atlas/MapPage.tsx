@@ -3,25 +3,21 @@ import { kindOfLabel } from "../../draw/kinds";
 import { walkTiles } from "../../parts/controls";
 import { Clauses } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
-import { atlasClauses, findAddress, type Hit, hitsOf, rowsOf, type Side, shortShare } from "../../state/atlas";
+import type { AtlasIndex } from "../../source/atlas";
+import * as atlas from "../../state/atlas";
 import { type Drawing, emptyBoard, isDrawn, likest, meanBoards } from "../../state/sketch";
-import { counted } from "../../state/words";
+import { count, counted } from "../../state/words";
 import { type AtlasView, HeadGrid, LabelChip, Tile } from "./parts";
 
-/** The map of all heads, found by a word or by a drawing. */
+/** The map of all heads, found by a word or by a drawing; of a tree each in the colour of a metric. */
 export function MapPage({ view, find }: { view: AtlasView; find: string }) {
-  const { index } = view;
+  const { index, side } = view;
   const [board, setBoard] = useState<Drawing>(emptyBoard);
-  const drawn = isDrawn(board);
-  const order = useMemo(
-    () => (drawn ? byLikeness(view, board) : hitsOf(index, find)),
-    [view, index, find, board, drawn],
-  );
-  const looking = drawn || find !== "";
+  const metric = atlas.metricOf(index, find);
   return (
     <>
-      <header class={view.side && "atlas-head"}>
-        {view.side && (
+      <header class={side && "atlas-head"}>
+        {side && (
           <nav aria-label="Atlases">
             <a class="quiet muted" href="#/">
               ← Both atlases
@@ -29,61 +25,85 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
           </nav>
         )}
         <h1 tabIndex={-1}>{index.model || "Atlas of heads"}</h1>
-        <span class="facts muted">
-          {counted(index.heads.length, "head")} over {counted(index.texts, "text")}
-          {index.documents !== index.texts && ` of ${counted(index.documents, "document")}`},{" "}
-          {index.tokens.toLocaleString("en")} tokens
-        </span>
+        {!metric && <Facts index={index} />}
       </header>
-      <Search key={find} find={find} side={view.side} />
-      <Sentence view={view} find={find} />
-      <Chips view={view} find={find} />
+      {!metric && <Search key={find} find={find} side={side} />}
+      {!metric && <Sentence view={view} find={find} />}
+      <Chips view={view} find={metric?.name ?? find} />
       {index.caution && <p class="caution">{index.caution}</p>}
-      <div class="atlas-body stack top">
-        <section class="card atlas-all" aria-label="All heads">
-          <p class="atlas-says muted" role="status">
-            {looking
-              ? found(order, find, drawn)
-              : "Each tile is the mean attention of one head: rows look, columns are looked at, from the first to the last tokens of a text."}
-          </p>
-          {looking ? (
-            <div
-              class="atlas-ranked stack"
-              role="group"
-              aria-label="Heads in order"
-              onKeyDown={(event) => walkTiles(event, 1)}
-            >
-              {order.map(({ at, why }, place) => (
-                <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
-              ))}
-            </div>
-          ) : (
-            <HeadGrid
-              grid={rowsOf(index.heads)}
-              tile={(head, tabbed) => <Tile key={head} view={view} at={head} tabbed={tabbed} />}
-            />
-          )}
-        </section>
-        <section class="card atlas-sketch" aria-label="Sketch">
-          <h2>Sketch a pattern</h2>
-          <p class="fine">
-            Draw where tokens look, and the heads that do so come first. The row looks, the column is looked at.
-          </p>
-          <SketchBoard board={board} ends onDraw={setBoard} />
-        </section>
+      <div class={metric ? "" : "atlas-body stack top"}>
+        <AllHeads view={view} find={find} board={board} />
+        {!metric && (
+          <section class="card atlas-sketch" aria-label="Sketch">
+            <h2>Sketch a pattern</h2>
+            <p class="fine">
+              Draw where tokens look, and the heads that do so come first. The row looks, the column is looked at.
+            </p>
+            <SketchBoard board={board} ends onDraw={setBoard} />
+          </section>
+        )}
       </div>
       <p class="note muted">{index.summary}</p>
     </>
   );
 }
 
-function byLikeness({ maps, index }: AtlasView, board: Drawing): Hit[] {
-  const heads = index.heads.map(({ layer, head }) => [layer, head] as const);
-  const likeness = likest(board, { heads, boards: meanBoards(maps, index.side) });
-  return likeness.map(({ at, likeness: value }) => ({ at, value, why: shortShare(value) }));
+function Facts({ index: { heads, texts, documents, tokens } }: { index: AtlasIndex }) {
+  const of = documents === texts ? "" : ` of ${counted(documents, "document")}`;
+  const words = `${counted(heads.length, "head")} over ${counted(texts, "text")}${of}, ${count(tokens)} tokens`;
+  return <span class="facts muted">{words}</span>;
 }
 
-function found(hits: readonly Hit[], find: string, drawn: boolean): string {
+/** All heads by layer, or those that are found in their order. */
+function AllHeads({ view, find, board }: { view: AtlasView; find: string; board: Drawing }) {
+  const { index } = view;
+  const drawn = isDrawn(board);
+  const order = useMemo(
+    () => (drawn ? byLikeness(view, board) : atlas.hitsOf(index, find)),
+    [view, index, find, board, drawn],
+  );
+  const metric = atlas.metricOf(index, find);
+  const shown = metric ? { ...view, maps: atlas.metricMaps(metric) } : view;
+  const looking = drawn || (find !== "" && !metric);
+  return (
+    <section class="card atlas-all" aria-label="All heads">
+      <p class="atlas-says muted" role="status">
+        {looking ? found(order, find, drawn) : <bdi>{metric ? metric.says || metric.name : MEAN}</bdi>}
+      </p>
+      {looking ? (
+        <div
+          class="atlas-ranked stack"
+          role="group"
+          aria-label="Heads in order"
+          onKeyDown={(event) => walkTiles(event, 1)}
+        >
+          {order.map(({ at, why }, place) => (
+            <Tile key={at} view={view} at={at} note={why} tabbed={place === 0} named />
+          ))}
+        </div>
+      ) : (
+        <HeadGrid
+          grid={atlas.rowsOf(index.heads)}
+          tile={(head, tabbed) => {
+            const note = metric ? atlas.digits(metric.values[head]) : "";
+            return <Tile key={head} view={shown} at={head} note={note} tabbed={tabbed} />;
+          }}
+        />
+      )}
+    </section>
+  );
+}
+
+const MEAN =
+  "Each tile is the mean attention of one head: rows look, columns are looked at, from the first to the last tokens of a text.";
+
+function byLikeness({ maps, index }: AtlasView, board: Drawing): atlas.Hit[] {
+  const heads = index.heads.map(({ layer, head }) => [layer, head] as const);
+  const likeness = likest(board, { heads, boards: meanBoards(maps, index.side) });
+  return likeness.map(({ at, likeness: value }) => ({ at, value, why: atlas.shortShare(value) }));
+}
+
+function found(hits: readonly atlas.Hit[], find: string, drawn: boolean): string {
   if (drawn) return "Heads whose mean map looks most like the drawing first, with the correlation.";
   if (hits.length === 0) {
     return `Nothing says “${find}”. Look for a label (previous), a kind of token (punctuation), a word (it) or a head (2-7).`;
@@ -91,7 +111,7 @@ function found(hits: readonly Hit[], find: string, drawn: boolean): string {
   return `${counted(hits.length, "head")}, those first of which “${find}” says most.`;
 }
 
-function Search({ find, side }: { find: string; side: Side }) {
+function Search({ find, side }: { find: string; side: atlas.Side }) {
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -108,7 +128,7 @@ function Search({ find, side }: { find: string; side: Side }) {
       role="search"
       onSubmit={(event) => {
         event.preventDefault();
-        location.hash = findAddress(field.current?.value.trim() ?? "", side);
+        location.hash = atlas.findAddress(field.current?.value.trim() ?? "", side);
       }}
     >
       <input
@@ -131,10 +151,10 @@ function Sentence({ view: { index, side, dark }, find }: { view: AtlasView; find
     <p class="story" data-story>
       Over {counted(index.texts, "text")}, of <strong>{counted(index.heads.length, "head")}</strong>{" "}
       <Clauses
-        clauses={atlasClauses(index)}
+        clauses={atlas.atlasClauses(index)}
         dark={dark}
         act={(kind) => ({
-          href: findAddress(find === kind ? "" : kind, side),
+          href: atlas.findAddress(find === kind ? "" : kind, side),
           "aria-current": find === kind ? "true" : undefined,
         })}
       />
@@ -142,28 +162,28 @@ function Sentence({ view: { index, side, dark }, find }: { view: AtlasView; find
   );
 }
 
-/** The labels that are of no kind, with how many heads hold them. */
+/** The labels that are of no kind, with how many heads hold them; of a tree its metrics. */
 function Chips({ view, find }: { view: AtlasView; find: string }) {
-  const counts = view.index.patterns.map(({ name, says }) => ({
+  const { patterns, heads, metrics } = view.index;
+  const counts = patterns.map(({ name, says }) => ({
     name,
     says,
-    heads: view.index.heads.filter(({ labels }) => labels.some((label) => label.holds && label.name === name)).length,
+    heads: heads.filter(({ labels }) => labels.some((label) => label.holds && label.name === name)).length,
   }));
+  const shown = metrics ?? counts.filter((pattern) => pattern.heads > 0 && !kindOfLabel(pattern.name));
   return (
-    <nav class="label-chips flex wrap" aria-label="Labels">
-      {counts
-        .filter(({ name, heads }) => heads > 0 && !kindOfLabel(name))
-        .map(({ name, says, heads }) => (
-          <LabelChip
-            key={name}
-            name={name}
-            dark={view.dark}
-            note={heads}
-            href={findAddress(find === name ? "" : name, view.side)}
-            current={find === name}
-            title={says}
-          />
-        ))}
+    <nav class="label-chips flex wrap" aria-label={metrics ? "Colour by" : "Labels"}>
+      {shown.map(({ name, says, ...of }) => (
+        <LabelChip
+          key={name}
+          name={name}
+          dark={view.dark}
+          note={"heads" in of && of.heads}
+          href={atlas.findAddress(find === name ? "" : name, view.side)}
+          current={find === name}
+          title={says}
+        />
+      ))}
     </nav>
   );
 }

@@ -383,7 +383,7 @@ export function Bars({ label, values, line = [], said, ticks, odd, children }: B
 
 /** A histogram. */
 export function Histogram({ plot, odd }: { plot: TreePlot; odd?: (bin: number) => boolean }) {
-  const { label, says, edges, values } = plot;
+  const { label, description, edges, values } = plot;
   const said = (bin: number) =>
     `${atlas.digits(edges[bin])} to ${atlas.digits(edges[bin + 1])}: ${atlas.digits(values[bin])}`;
   const top = values.indexOf(Math.max(...values));
@@ -396,7 +396,7 @@ export function Histogram({ plot, odd }: { plot: TreePlot; odd?: (bin: number) =
       odd={odd}
     >
       <b>{label}</b>
-      {says && ` – ${says}`}
+      {description && ` – ${description}`}
     </Bars>
   );
 }

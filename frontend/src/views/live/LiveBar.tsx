@@ -1,9 +1,8 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { saveFile } from "../../parts/files";
+import { saveMade } from "../../parts/files";
 import { isTyping, type ViewParts } from "../../parts/mount";
-import { messageOf } from "../../source/source";
 import * as changes from "../../state/changes";
 import type { Live } from "../../state/live";
 import type { Store } from "../../state/store";
@@ -29,7 +28,7 @@ export function LiveBar({ live, store }: LiveParts) {
     more.value = true;
   });
   const panels = panelsOf(live);
-  const Panel: ComponentType<LiveParts> | undefined = panels.find(({ name }) => name === open.value)?.Panel;
+  const Panel = panels.find(([name]) => name === open.value)?.[3];
   return (
     <section
       class="card live stack relative"
@@ -53,7 +52,7 @@ export function LiveBar({ live, store }: LiveParts) {
         <ChangeMaker live={live} store={store} />
         <FurtherFields live={live} />
         <div class="live-panels row wrap" role="group" aria-label="More to ask">
-          {panels.map(({ name, words, title }) => (
+          {panels.map(([name, words, title]) => (
             <button
               key={name}
               class="quiet muted"
@@ -104,42 +103,20 @@ function Facts({ live, store }: LiveParts) {
   );
 }
 
-interface PanelFacts {
-  readonly name: string;
-  readonly words: string;
-  readonly title: string;
-  readonly Panel: ComponentType<LiveParts>;
-}
+type Panel = readonly [name: string, words: string, title: string, Panel: ComponentType<LiveParts>, there: boolean];
 
 /** What else can be asked of a model: only what it can answer. */
-function panelsOf({ facts }: Live): readonly PanelFacts[] {
-  const all: readonly (PanelFacts & { readonly there?: boolean })[] = [
-    {
-      name: "answer",
-      words: "answer",
-      title: "Answer the text, and see which parts of it each word looked at and needed",
-      Panel: Answering,
-      there: facts.writes,
-    },
-    { name: "write", words: "write on", title: "The model continues the text", Panel: Writing, there: facts.writes },
-    {
-      name: "matters",
-      words: "which heads matter?",
-      title: "Which heads the guess rests on",
-      Panel: Matters,
-      there: facts.matters.length > 0,
-    },
-    { name: "sketch", words: "sketch", title: "Draw a pattern and find the heads that look like it", Panel: Sketch },
-    {
-      name: "two",
-      words: facts.beside ? "two texts, two models" : "two texts",
-      title: "The same heads on a second text or in a second model, side by side",
-      Panel: TwoTexts,
-      there: facts.fields.includes("text"),
-    },
-    { name: "keep", words: "keep", title: "The record or a page as a file, and the line of Python", Panel: Keep },
+function panelsOf({ facts: { writes, matters, beside, fields } }: Live): readonly Panel[] {
+  const two = beside ? "two texts, two models" : "two texts";
+  const all: readonly Panel[] = [
+    ["answer", "answer", "Answer it, and see which parts each word looked at and needed", Answering, writes],
+    ["write", "write on", "The model continues the text", Writing, writes],
+    ["matters", "which heads matter?", "Which heads the guess rests on", Matters, matters.length > 0],
+    ["sketch", "sketch", "Draw a pattern and find the heads that look like it", Sketch, true],
+    ["two", two, "The same heads on a second text or in a second model", TwoTexts, fields.includes("text")],
+    ["keep", "keep", "The record or a page as a file, and the line of Python", Keep, true],
   ];
-  return all.filter(({ there }) => there !== false);
+  return all.filter(([, , , , there]) => there);
 }
 
 /** All places with a model in a column at their left; `keys` is where the key of changes is listened to. */
@@ -206,18 +183,11 @@ function Keep({ live, store }: LiveParts) {
   const said = useSignal("");
   const { asked, opening } = live.answer.value;
   const line = changes.pythonLine(asked.input, opening.python);
-  const save = async (kind: keyof typeof FILES) => {
-    said.value = "on its way …";
-    try {
-      const [name, ending] = FILES[kind];
-      const { model } = live;
-      const file = kind === "page" ? model.page(opening.id, store.selection.peek()) : model.file(opening.id);
-      saveFile(await file, `${name}.${ending}`);
-      said.value = `saved ${name}.${ending}`;
-    } catch (error) {
-      said.value = messageOf(error);
-    }
-  };
+  const { model } = live;
+  const save = (kind: keyof typeof FILES) =>
+    saveMade(said, FILES[kind].join("."), () =>
+      kind === "page" ? model.page(opening.id, store.selection.peek()) : model.file(opening.id),
+    );
   return (
     <div class="live-keep row wrap">
       <button class="live-go" data-keep="download" onClick={() => save("download")}>

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from headscope.errors import FigureError
 from headscope.measures import stress
 from headscope.patterns import CLASSES, MEASURES, Heads
+from headscope.views.constants import KIND_OF_LABEL
 from headscope.views.figures import charts
 from headscope.views.figures._frame import heading
 from headscope.views.figures._plan import FigurePlan
@@ -28,15 +29,6 @@ RING = 2.9
 """Millimetres across the ring of a chosen head."""
 TALLEST = 95.0
 MAP = "map"
-LABELS_OF_KINDS = {
-    "next": ("next", "positional-next"),
-    "previous": ("previous", "positional-previous", "previous-token"),
-    "same": ("same", "same-other"),
-    "resting": ("delimiter", "first-token", "sink", "sink-elsewhere"),
-    "broad": ("bag",),
-}
-KIND_OF_LABEL = {label: kind for kind, labels in LABELS_OF_KINDS.items() for label in labels}
-"""The kind that a label says, as in the browser; several labels are one kind."""
 Cell = tuple[int, int]
 Point = tuple[float, float]
 

@@ -240,7 +240,12 @@ function Similarities({ view: { index } }: { view: ComparisonView }) {
         ))}
       </div>
       <Histogram
-        plot={{ label: "matched pairs by similarity", says: "pale: no more alike than different heads", edges, values }}
+        plot={{
+          label: "matched pairs by similarity",
+          description: "pale: no more alike than different heads",
+          edges,
+          values,
+        }}
         odd={(bin) => edges[bin + 1] <= (different ?? chance)}
       />
       <p class="fine">
