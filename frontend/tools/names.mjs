@@ -5,7 +5,7 @@ import { readdir, readFile } from "node:fs/promises";
 const NAMES = [
   ...["shownStack", "onChoose", "choose", "preview", "layerNumber", "cutoffs", "room", "ramp", "starts"],
   ...["geometry", "levels", "ticks", "lineArea", "searching", "pins", "systemDark", "softCap"],
-  ...["wordOf", "maps", "longest", "density", "pieceAt", "even", "thumbsLeft", "elsewhere", "hasPieces"],
+  ...["wordOf", "maps", "longest", "density", "pieceAt", "even", "thumbsLeft", "hasPieces"],
   ...["bounds", "raster", "merged", "overall", "middles", "strengths", "keepSinks", "mutedPart"],
   ...["productAt", "peeked", "keyLooks", "byOffset", "printing", "lineInks", "loadHead"],
   ...["onRemove", "onMove", "keyAt", "pieceStack", "nowStack"],
