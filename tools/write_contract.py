@@ -130,7 +130,7 @@ def values() -> str:
         _const(
             "HEAD_LOOKS",
             (_printed.HEAD_LOOKS, _printed.LOOKS),
-            "An answer names a head from this share of a part on, and from so many times the even one.",
+            "Least share of a part, and times the even one, from which an answer names a head.",
         ),
     ]
     return VALUES_HEAD + "\n".join(parts)

@@ -124,5 +124,5 @@ export const KIND_OF_LABEL = {
   bag: "broad",
 } as const;
 
-/** An answer names a head from this share of a part on, and from so many times the even one. */
+/** Least share of a part, and times the even one, from which an answer names a head. */
 export const HEAD_LOOKS = [0.3, 1.25] as const;
