@@ -171,6 +171,24 @@ def test_axe_finds_nothing_in_the_bar_and_its_panels(scheme, width, browser, por
                 if rule["impact"] in ("critical", "serious")
             ]
             assert grave == [], name
+            # Not even a long guess makes a menu wider than the column of the model.
+            page.evaluate(LONG_GUESS)
+            assert page.evaluate(BEYOND) == [], name
+
+
+LONG_GUESS = """() => {
+  const root = document.querySelector("#headscope").shadowRoot;
+  for (const option of root.querySelectorAll("[data-matters-to] option")) option.append(" of a word that is long".repeat(3));
+}"""
+BEYOND = """() => {
+  const column = document.querySelector("#headscope").shadowRoot.querySelector(".live");
+  const { right } = column.getBoundingClientRect();
+  const inner = right - Number.parseFloat(getComputedStyle(column).paddingRight) + 1;
+  return [...column.querySelectorAll("select, button, textarea, input")]
+    .filter((element) => element.checkVisibility() && element.getBoundingClientRect().right > inner)
+    .map((element) => element.textContent);
+}"""
+"""What of the column reaches beyond it."""
 
 
 def test_no_more_than_fourteen_controls_are_seen(browser, port):

@@ -41,9 +41,14 @@ export function paintMatrix(
   const byteOf = isLifts(thumbs)
     ? meanLift(thumbs, bytes)
     : (row: Block, column: Block) => bytes[strongest(bytes, levels, keys, row, column)];
+  let drawn = -1;
   for (let y = 0; y < size; y++) {
     const row = blockOf(y, size, queries);
-    for (let x = 0; x < size; x++) pixels[(top + y) * width + left + x] = ramp[byteOf(row, columns[x])];
+    const start = (top + y) * width + left;
+    // Rows of the same query are one picture.
+    if (row[0] === drawn) pixels.copyWithin(start, start - width, start - width + size);
+    else for (let x = 0; x < size; x++) pixels[start + x] = ramp[byteOf(row, columns[x])];
+    drawn = row[0];
   }
 }
 
