@@ -52,6 +52,15 @@ def backgrounds(view):
     )
 
 
+def test_it_opens_on_the_patch_with_most_contrast(show, record):
+    picture = np.full((*SIZE, 3), 90, np.uint8)
+    picture[4:, 8:16:2] = 255
+    view = show(replace(record, pictures=(picture,)), view="text")
+    pinned = view.page.locator('.pictured [aria-selected="true"]')
+    assert [pinned.nth(at).inner_text() for at in range(pinned.count())] == ["r1c1"]
+    assert view.address() == ""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_picture_lies_over_its_patches(show, record, scheme):
     view = show(record, view="text", query=[0], scheme=scheme)
@@ -213,7 +222,7 @@ def test_the_list_draws_a_patch_where_another_was(show, deep):
     """At most one drawing for each line, none where the line names the patch that it named
     before.
     """
-    view = show(deep, view="text")
+    view = show(deep, view="text", query=[])
     view.settle()
     view.page.evaluate(COUNT)
     listed = "all => all.map(line => line.dataset.listed)"

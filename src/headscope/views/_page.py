@@ -151,7 +151,7 @@ def page_header(
         header["quantities"] = further
     if beside:
         header["beside"] = dict(beside)
-    header["selection"] = first_selection(header, options)
+    header["selection"] = first_selection(header, options, record.pictures)
     _put_facts(header, record, chunks)
     _put_given(header, options, record, chunks)
     if compared is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+import numpy as np
+
 from headscope.errors import PageError
 from headscope.views._checked_options import check_numbers, check_options, listed, listed_numbers
 from headscope.views._quantity_arrays import check_quantity, quantity_names
@@ -29,12 +31,15 @@ QUICK = 2**25
 """Number of weights in a layer up to which all its heads are shown at first."""
 
 
-def first_selection(header: Page, options: PageOptions) -> PageSelection:
+def first_selection(
+    header: Page, options: PageOptions, pictures: Sequence[np.ndarray] = ()
+) -> PageSelection:
     """The selection with which a page opens.
 
     Args:
         header: header of the page, all but its selection.
         options: options as the user gave them.
+        pictures: of the record.
 
     Raises:
         PageError: what the page does not hold.
@@ -52,14 +57,25 @@ def first_selection(header: Page, options: PageOptions) -> PageSelection:
     if first["heads"] is None and len(heads) * len(sides[0]) * len(sides[1]) > QUICK:
         first["heads"] = heads[:1]
     if first["view"] == "text" and not {"query", "key"} & set(given):
-        first["query"] = _predicting(stack)
+        first["query"] = _read_first(stack, pictures)
     return first
 
 
-def _predicting(stack: PageStack) -> list[int]:
-    """The last token of a causal text, which predicts; none of a picture, and of other texts."""
-    causal = stack.get("kinds", {}).get("causal") and "areas" not in stack["query"]
-    return [len(stack["query"]["pieces"]) - 1] if causal else []
+def _read_first(stack: PageStack, pictures: Sequence[np.ndarray]) -> list[int]:
+    """The token whose row is read first: the last of a causal text, which predicts, or the patch of
+    a picture with most contrast.
+    """
+    query = stack["query"]
+    if "areas" not in query:
+        return [len(query["pieces"]) - 1] if stack.get("kinds", {}).get("causal") else []
+    if not pictures:
+        return []
+    rows, columns = query["grids"][0]
+    bands = np.array_split(pictures[0].mean(axis=2), rows)
+    spread = [patch.var() for band in bands for patch in np.array_split(band, columns, axis=1)]
+    row, column = divmod(int(np.argmax(spread)), columns)
+    area = f"{row + 1}/{column + 1}"
+    return [at for at, own in enumerate(query["areas"]) if own == area][:1]
 
 
 def changed_selection(
