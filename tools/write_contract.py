@@ -64,7 +64,9 @@ def schema() -> str:
     # it is the whole
     whole = schema["$defs"].pop("Page")
     _describe_selection(schema["$defs"]["PageSelection"])
-    schema = json.loads(json.dumps(schema | whole).replace('"#/$defs/Page"', '"#"'))
+    del schema["$defs"]["WhyPicture"]  # of a contract of its own
+    text = json.dumps(schema | whole).replace('"#/$defs/Page"', '"#"')
+    schema = json.loads(text.replace('"$ref": "#/$defs/WhyPicture"', '"tsType": "WhyPicture"'))
     del schema["$ref"]
     return json.dumps(_without_titles(schema) | {"title": "Page"}, indent=2) + "\n"
 

@@ -6,7 +6,11 @@ import { compile } from "json-schema-to-typescript";
 const SCHEMAS = new URL("../contract/", import.meta.url);
 const TYPES = new URL("../types/", import.meta.url);
 const CONTRACTS = {
-  page: { name: "Page", declared: "src/headscope/views/contract.py", more: "" },
+  page: {
+    name: "Page",
+    declared: "src/headscope/views/contract.py",
+    more: '\n\nimport type { WhyPicture } from "./why";',
+  },
   answer: { name: "AnswerPicture", declared: "src/headscope/views/answer_contract.py", more: "" },
   why: { name: "WhyPicture", declared: "src/headscope/views/why_contract.py", more: "" },
   live: {

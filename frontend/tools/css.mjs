@@ -9,14 +9,15 @@ const VIEWS = [
   ...["styles/grid", "styles/evidence", "styles/loading", "views/app/app", "views/app/figure", "views/head/head"],
   ...["views/links/links", "views/long/long", "views/matrix/matrix", "views/neuron/neuron", "views/overview/overview"],
   ...["views/one/one", "views/text/text", "views/compare/compare", "views/generation/written"],
+  "views/why/why",
 ];
 const PAGE = [...BASE, ...VIEWS, ADAPT];
 /** The sheets of each bundle; that of a model has more than that of a page. */
 export const SHEETS = {
   page: PAGE,
-  model: [...PAGE, "styles/sketch", "views/answer/answer", "views/why/why", "views/live/live"],
+  model: [...PAGE, "styles/sketch", "views/answer/answer", "views/live/live"],
   atlas: [...BASE, "styles/evidence", "styles/sketch", "views/atlas/atlas", ADAPT],
-  answer: [...BASE, "views/answer/answer", "views/why/why", ADAPT],
+  answer: [...BASE, "views/why/why", "views/answer/answer", ADAPT],
 };
 
 const SOURCES = new URL("../src/", import.meta.url);

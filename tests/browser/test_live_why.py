@@ -37,7 +37,7 @@ def test_a_predicted_token_is_followed_and_a_line_is_cut(opened, served):
     why = served[1]
     assert not why.refusal
     opened.locator(f'[data-guess="{why.answer}"] [data-why]').click()
-    view = opened.locator('[data-live-why="ready"]')
+    view = opened.locator("[data-why-place]")
     expect(view.locator("[data-line]")).to_have_count(why.sizes[why.chosen], timeout=SLOW)
     expect(view).to_contain_text(f"“{why.answer}” leads “{why.instead}”")
     first = why.lines()[0]
@@ -45,14 +45,19 @@ def test_a_predicted_token_is_followed_and_a_line_is_cut(opened, served):
     line = view.locator("[data-line]").first
     line.press("Enter")
     wait_for_address(opened, f"changes=cut:{layer}-{head}q{query}k{key}")
-    expect(opened.get_by_text(f'view="overview", layer={layer}, heads=[{head}]')).to_be_visible()
+    said = f"layer={layer}, heads=[{head}], query=[{query}], key=[{key}]"
+    expect(opened.locator("[data-call]")).to_contain_text(said)
+    expect(opened.get_by_role("tabpanel", name="One head")).to_be_visible()
     expect(line).to_have_attribute("aria-pressed", "true")
     # Once more, and the line is there again; the picture stays all the while.
     line.press("Enter")
     expect(opened.locator("[data-changed]")).to_have_count(0, timeout=SLOW)
     expect(line).to_have_attribute("aria-pressed", "false")
-    view.locator("[data-why-close]").click()
+    places = opened.get_by_role("tablist", name="Place")
+    places.get_by_role("tab", name="All heads").click()
     expect(view).to_have_count(0)
+    places.get_by_role("tab", name="Why").click()
+    expect(view.locator("[data-line]")).to_have_count(why.sizes[why.chosen])
 
 
 def test_it_tells_how_far_it_got_and_is_stopped(opened):
@@ -65,7 +70,7 @@ def test_it_tells_how_far_it_got_and_is_stopped(opened):
 
 def test_what_is_refused_has_its_reason(opened, served):
     opened.locator("[data-guess] [data-why]").last.click()
-    view = opened.locator('[data-live-why="ready"]')
+    view = opened.locator("[data-why-place]")
     expect(view).to_contain_text("No picture: ", timeout=SLOW)
     expect(view.locator("[data-line]")).to_have_count(0)
     expect(view.locator("table").first).to_be_visible()
@@ -87,7 +92,7 @@ def test_a_written_token_is_followed(browser):
     answer = hs.generate(model, tokenizer, text, max_new_tokens=1, do_sample=False).generation.text
     with served_model(model, tokenizer, text) as port, live_page(browser, port) as page:
         written(page).click()
-        view = page.locator('[data-live-why="ready"]')
+        view = page.locator("[data-why-place]")
         expect(view).to_contain_text(f"“{answer.strip()}” leads", timeout=SLOW)
 
 

@@ -61,6 +61,27 @@ def test_a_line_shows_its_numbers_and_its_way(opened, found):
     expect(line).to_have_attribute("aria-pressed", "false")
 
 
+def test_a_line_opens_its_head_pinned_on_its_two_tokens(opened, found):
+    page, why = opened("long").page, found["long"]
+    expect(page.get_by_role("tabpanel", name="One head")).to_have_count(0)
+    (_, layer), (head, query, key) = (
+        why.cells[why.links[why.lines()[0], 0]],
+        why.links[why.lines()[0], 1:],
+    )
+    page.locator("[data-line]").first.press("Enter")
+    expect(page.get_by_role("tabpanel", name="One head")).to_contain_text(f"Head {layer}-{head}")
+    said = f"layer={layer}, heads=[{head}], query=[{query}], key=[{key}]"
+    expect(page.locator("[data-call]")).to_contain_text(said)
+
+
+def test_what_was_loaded_has_its_picture_without_heads(found, tmp_path, open_file):
+    again = hs.load(found["long"].save(tmp_path / "why.safetensors"))
+    view = open_file(again.view().save(tmp_path / "again.html"))
+    view.page.locator("[data-line]").first.press("Enter")
+    expect(view.page.locator("[data-why-card]")).to_be_visible()
+    expect(view.page.get_by_role("tabpanel", name="One head")).to_have_count(0)
+
+
 def test_parts_of_a_long_text_are_columns(opened):
     words = opened("long").page.locator("[data-why-view] svg text")
     expect(words.filter(has_text="document 1")).to_have_count(1)

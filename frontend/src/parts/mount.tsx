@@ -243,6 +243,11 @@ export function reportDrawn(
     heads: String(stack.head_numbers[store.head.value]),
     ...extra,
   });
+  reportReady(root);
+}
+
+/** Tells them once that there is something. */
+export function reportReady(root: HTMLElement): void {
   if (root.dataset.ready) return;
   root.dataset.ready = "true";
   performance.mark("headscope:first-draw");

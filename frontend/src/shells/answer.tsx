@@ -1,3 +1,4 @@
+import { useSignal } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import type { AnswerPicture } from "../../types/answer";
@@ -10,6 +11,7 @@ import { WhyView } from "../views/why/WhyView";
 /** The page of an answer, or of why a word was said. */
 function AnswerPage({ picture, host }: { picture: AnswerPicture | WhyPicture; host: HTMLElement }) {
   const [around, setAround] = useState(false);
+  const pinned = useSignal(null);
   const [theme, setTheme] = useState(picture.theme);
   useLayoutEffect(() => (isFramed() ? followParentTheme : followSystemTheme)(setAround), []);
   const dark = theme === "auto" ? around : theme === "dark";
@@ -34,7 +36,7 @@ function AnswerPage({ picture, host }: { picture: AnswerPicture | WhyPicture; ho
   return (
     <main class="headscope" data-headscope data-ready="true" data-theme={dark ? "dark" : "light"}>
       {isWhy ? (
-        <WhyView picture={picture} dark={dark}>
+        <WhyView picture={picture} dark={dark} pinned={pinned}>
           {header}
         </WhyView>
       ) : (

@@ -24,7 +24,7 @@ export interface PairTile {
 export function tileLoader(store: Store, show: (tile: PairTile) => void) {
   let newest = 0;
   return async (stack: PageStack, pair: Record<Side, number>, quantity: PageQuantity) => {
-    const number = ++newest;
+    const [number, from] = [++newest, store.origin.peek()];
     const values: number[][] = [];
     const evens: number[] = [];
     const heads = [...stack.head_numbers.keys()];
@@ -33,7 +33,8 @@ export function tileLoader(store: Store, show: (tile: PairTile) => void) {
     for (const layer of stack.layers) {
       const row = hasQuantity(layer, quantity.name) ? await store.rowOf(layer, pair.query, quantity) : () => undefined;
       const even = await evenOf(store, layer, pair);
-      if (number !== newest) return;
+      // Another record that is shown meanwhile may not have this quantity.
+      if (number !== newest || store.origin.peek() !== from) return;
       evens.push(even);
       const found = heads.map((head) => row(head, pair.key));
       values.push(found.map((value) => value ?? Number.NaN));

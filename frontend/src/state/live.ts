@@ -233,7 +233,6 @@ function whyState(model: Model, { asked, answer }: Signals) {
     progress: part,
     /** Stays while links are cut; null where nothing was asked of this text. */
     shown: computed(() => (JSON.stringify(last.value?.to.input) === input.value ? last.value : null)),
-    close: () => (last.value = null),
     start: (at: number, id: number) =>
       run(async (ending) => {
         [part.value, last.value] = [0, null];

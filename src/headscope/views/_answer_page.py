@@ -5,6 +5,7 @@ look at what was needed; and the page of why a word was said.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -19,9 +20,11 @@ from headscope.results import shows
 from headscope.views._checked_options import check_options
 from headscope.views._head_pictures import head_pictures
 from headscope.views._html import FramedPage, page_html
+from headscope.views._page import page_parts
 from headscope.views._thumbs import packed, png_address, quantise
 from headscope.views._why_page import why_picture
 from headscope.views.answer_contract import AnswerPart, AnswerPicture, AnswerShown
+from headscope.views.options import PageOptions
 from headscope.views.why_contract import WhyPicture
 
 MOST_HEADS, FEW_HEADS = 64, 24
@@ -64,6 +67,12 @@ class AnswerPage(FramedPage):
     @cached_property
     def html(self) -> str:
         """The page as one self-contained file: inert, offline, opens from disk."""
+        record = self.answer.record if self.answer.KIND == "why" else None
+        with suppress(PageError):  # more attention than a page can hold
+            if record is not None:
+                header, chunks = page_parts(record, PageOptions(**self.options))
+                header["why"] = why_picture(self.answer, self.options)
+                return page_html(header, chunks)
         return page_html(self.picture, {}, "answer.js")
 
     def __repr__(self) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from headscope.views.options import KindName, PageSelection
+from headscope.views.why_contract import WhyPicture
 
 PAGE_FORMAT = 2
 
@@ -448,6 +449,8 @@ class Page(TypedDict):
     """Where the model wrote the text itself."""
     links: NotRequired[PageLinks]
     """Where the page was given some."""
+    why: NotRequired[WhyPicture]
+    """Why the model said a word of it, where that was asked."""
     beside: NotRequired[dict[str, Page]]
     """Further records by the name that the tray calls them, each with a header as if it had a page
     of its own. The chunks of one are called beside/NAME/CHUNK.

@@ -5,6 +5,7 @@ import type { Place, Side } from "../../draw/tokens";
 import { largest, type Merge, mergedTokens, mergedValues, mergeOf } from "../../draw/values";
 import { LayerCache, type LoadedLayer } from "../../source/layers";
 import { type Source, sourceBeside } from "../../source/source";
+import type { WhyLine } from "../../views/why/place";
 import { findStack, fitSelection, isStep, leaving, pageSelection, type Selection, togglePin } from "../selection";
 import type { Opened } from "./heads";
 
@@ -74,6 +75,10 @@ export function chosenState(given: Source, wanted: Partial<Selection>, shared?: 
     help: signal(false),
     /** All heads on black: as a poster, or layer after layer. */
     show: signal<"poster" | "film" | null>(null),
+    /** Why a word was said, whether that is what is shown, and the line of it that is pinned. */
+    why: signal(start.why ?? null),
+    inWhy: signal(start.why !== undefined),
+    line: signal<WhyLine | null>(null),
     /** Whether the field that finds tokens is open. */
     searching: signal(false),
     /** What was done and cannot be seen at once, for those who do not see. */
@@ -213,6 +218,7 @@ export type Steps = { readonly past: Selection[]; readonly ahead: Selection[] };
 /** What a reader does: chooses, goes back, pins, points and lets go. */
 export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenState, { opening }: Opened, steps: Steps) {
   const { root, record, isRecord, page, selection, elsewhere, hover, peeked, help, searching, show: onBlack } = chosen;
+  const { inWhy } = chosen;
   const { past, ahead } = steps;
   const show = (next: Selection) =>
     batch(() => {
@@ -234,8 +240,11 @@ export function acts(chosen: Chosen, { pieceStack, wordsAt, pieceAt }: TokenStat
   }
   return {
     select,
-    /** Changes parts of the selection. */
-    choose: (part: Partial<Selection>): void => select((now) => ({ ...now, ...part })),
+    /** Changes parts of the selection; with a view, that is what is shown. */
+    choose(part: Partial<Selection>): void {
+      if (part.view) inWhy.value = false;
+      select((now) => ({ ...now, ...part }));
+    },
     /** The selection before the last step, or after it again. */
     undo(forward: boolean): void {
       const [from, to] = forward ? [ahead, past] : [past, ahead];

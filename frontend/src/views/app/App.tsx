@@ -1,17 +1,18 @@
-import { useComputed, useSignal } from "@preact/signals";
+import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { VIEWS_WITH } from "../../../contract/values";
+import type { WhyPicture } from "../../../types/why";
 import type { KindName } from "../../draw/kinds";
 import { isPicture } from "../../draw/patches";
 import type { Place, Side } from "../../draw/tokens";
 import { largest } from "../../draw/values";
 import { Clauses } from "../../parts/legend";
-import type { ViewParts } from "../../parts/mount";
+import { reportReady, type ViewParts } from "../../parts/mount";
 import { QuantityNote, WordsNote } from "../../parts/notes";
 import { pythonCall } from "../../state/call";
 import { clausesOf, headsByKind } from "../../state/kinds";
-import { keepHead } from "../../state/selection";
+import { chooseStack, findStack, isDrawing, keepHead, usualDrawing } from "../../state/selection";
 import type { Shown, Store } from "../../state/store";
 import { bound, count, counted } from "../../state/words";
 import { CompareView } from "../compare/CompareView";
@@ -19,6 +20,7 @@ import { Written } from "../generation/Written";
 import { LinksPanel } from "../links/LinksPanel";
 import { OneHead } from "../one/OneHead";
 import { OverviewView } from "../overview/OverviewView";
+import { WhyView } from "../why/WhyView";
 import { Help } from "./Help";
 import { Show } from "./Show";
 import { Title } from "./Title";
@@ -32,6 +34,7 @@ const WRITTEN = 108;
 /** The three places of a record, linked by one selection; `children` in a column at the left. */
 export function App({ store, room, children }: ViewParts & { children?: ComponentChildren }) {
   const view = store.view.value;
+  const [picture, inWhy] = [store.why.value, store.inWhy.value];
   const { links, generation } = store.page;
   const tells = () => generation && store.view.value !== "compare";
   const high = useComputed(() => room.value - (tells() ? WRITTEN : 0));
@@ -48,14 +51,15 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
       <div class={children ? "with-live stack top" : undefined}>
         {children}
         <div>
-          {view === "overview" && (
+          {inWhy && picture && <WhyPlace store={store} picture={picture} />}
+          {view === "overview" && !inWhy && (
             <section id="view" class="stage-bare" role="tabpanel" aria-label="All heads">
               <OverviewView store={store} room={high} />
               <WordsNote store={store} />
               <QuantityNote store={store} />
             </section>
           )}
-          {view === "compare" && (
+          {view === "compare" && !inWhy && (
             <section id="view" class="card stage slim" role="tabpanel" aria-label="Compare">
               <CompareView store={store} room={left} />
             </section>
@@ -72,6 +76,41 @@ export function App({ store, room, children }: ViewParts & { children?: Componen
         {store.said.value}
       </p>
     </>
+  );
+}
+
+/** Why a word was said; the head of a pinned line is below, pinned on its two tokens. */
+function WhyPlace({ store, picture }: { store: Store; picture: WhyPicture }) {
+  const { line, page, select, view } = store;
+  const shown = isDrawing(view.value);
+  const place = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const root = place.current?.closest<HTMLElement>("[data-headscope]");
+    if (root) reportReady(root);
+  }, []);
+  useSignalEffect(() => {
+    if (!line.value) return;
+    const { stack, layer, link } = line.value;
+    const { head, query, key } = link;
+    select((now) => {
+      const of = page.stacks.length > 1 ? chooseStack(now, stack, page) : now;
+      const drawing = usualDrawing(findStack(page, of.stack));
+      return {
+        ...of,
+        layer,
+        heads: [head],
+        query: [query],
+        key: [key],
+        view: isDrawing(now.view) ? now.view : drawing,
+      };
+    });
+  });
+  return (
+    <section ref={place} id={shown ? "why" : "view"} role="tabpanel" aria-label="Why this word" data-why-place>
+      <WhyView key={picture.title} picture={picture} dark={store.dark.value} pinned={line}>
+        <h2>{picture.title}</h2>
+      </WhyView>
+    </section>
   );
 }
 

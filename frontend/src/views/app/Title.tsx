@@ -66,16 +66,19 @@ function RecordChoice({ store: { root, record, choose } }: { store: Store }) {
   );
 }
 
-const PLACES = { overview: "All heads", one: "One head", compare: "Compare" };
+const PLACES = { why: "Why", overview: "All heads", one: "One head", compare: "Compare" };
 
 function PlaceChoice({ store }: { store: Store }) {
-  const { stack, view, selection } = store;
+  const { stack, view, selection, why, inWhy } = store;
   const kinds = stack.value.kinds !== undefined;
-  const there = Object.keys(PLACES).filter(
-    (place) => place === "one" || kinds || (place === "compare" && selection.value.tray.length > 0),
-  );
-  const place = isDrawing(view.value) ? "one" : view.value;
+  const there = Object.keys(PLACES).filter((place) => {
+    if (place === "why") return why.value;
+    return place === "one" || kinds || (place === "compare" && selection.value.tray.length > 0);
+  });
+  const drawn = isDrawing(view.value) ? "one" : view.value;
+  const place = inWhy.value ? "why" : drawn;
   const open: Readonly<Record<string, () => void>> = {
+    why: () => (inWhy.value = true),
     overview: () => store.choose({ view: "overview" }),
     one: () => place !== "one" && openDrawing(store, usualDrawing(stack.value)),
     compare: () => compareClearest(store),

@@ -1,8 +1,9 @@
+import { useSignalEffect } from "@preact/signals";
+import { useRef } from "preact/hooks";
+import type { ModelChange } from "../../../types/live";
 import type { Live } from "../../state/live";
-import { chooseStack, fitHeads } from "../../state/selection";
 import { percent, quoted, readable } from "../../state/words";
 import type { WhyLine } from "../why/place";
-import { WhyView } from "../why/WhyView";
 import type { LiveParts } from "./LiveBar";
 
 type WhyButtonProps = { live: Live; at: number; id: number; label: string };
@@ -24,43 +25,35 @@ export function WhyButton({ live, at, id, label }: WhyButtonProps) {
   );
 }
 
-/** The way back from a token that was asked about; a click on a line opens its head, and cuts the line. */
+/** How far the way back from a token is followed; it is shown in a place of its own, where a line that is pinned is cut. */
 export function Why({ live, store }: LiveParts) {
-  const { running, progress, problem, shown, stop, close } = live.why;
-  const now = shown.value;
-  if (!running.value && !now && !problem.value) return null;
-  const cut = ({ stack, layer, link: { head, query, key } }: WhyLine) => {
-    const several = store.page.stacks.length > 1;
-    store.select((selection) => {
-      const chosen = several ? chooseStack(selection, stack, store.page) : selection;
-      const own = store.page.stacks.find(({ name }) => name === chosen.stack) ?? store.pieceStack.peek();
-      return { ...chosen, layer, heads: fitHeads([head], own) };
-    });
-    live.toggle({ do: "cut", layer, heads: [head], queries: [query], keys: [key], ...(several && { stack }) });
-  };
+  const { running, progress, problem, shown, stop } = live.why;
+  useSignalEffect(() => {
+    [store.why.value, store.line.value, store.inWhy.value] = [shown.value?.picture ?? null, null, shown.value !== null];
+  });
+  const cut = useRef<ModelChange | null>(null);
+  useSignalEffect(() => {
+    const change = store.line.value && cutOf(store.line.value, store.page.stacks.length > 1);
+    for (const each of [cut.current, change]) if (each) live.toggle(each);
+    cut.current = change;
+  });
+  if (!running.value)
+    return problem.value ? (
+      <small role="alert" data-live-why="problem">
+        {problem.value}
+      </small>
+    ) : null;
   return (
-    <section class="live-why slim" aria-label="Why this word" data-live-why={running.value ? "running" : "ready"}>
-      {running.value ? (
-        <p class="live-keep row wrap">
-          Following the answer <progress value={progress.value} aria-label="How far it got" />
-          <small>{percent(progress.value)}</small>
-          <button class="quiet muted" data-why-cancel onClick={stop}>
-            cancel
-          </button>
-        </p>
-      ) : (
-        <small role="alert">{problem.value}</small>
-      )}
-      {now && (
-        <WhyView key={now.picture.title} picture={now.picture} dark={store.dark.value} onLine={cut}>
-          <header class="row apart">
-            <h2>{now.picture.title}</h2>
-            <button class="quiet muted" data-why-close onClick={close}>
-              close
-            </button>
-          </header>
-        </WhyView>
-      )}
-    </section>
+    <p class="live-keep row wrap" data-live-why="running">
+      Following the answer <progress value={progress.value} aria-label="How far it got" />
+      <small>{percent(progress.value)}</small>
+      <button class="quiet muted" data-why-cancel onClick={stop}>
+        cancel
+      </button>
+    </p>
   );
+}
+
+function cutOf({ stack, layer, link: { head, query, key } }: WhyLine, several: boolean): ModelChange {
+  return { do: "cut", layer, heads: [head], queries: [query], keys: [key], ...(several && { stack }) };
 }

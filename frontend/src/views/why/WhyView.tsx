@@ -1,3 +1,4 @@
+import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import type { WhyPicture } from "../../../types/why";
@@ -20,23 +21,17 @@ type WhyProps = {
   picture: WhyPicture;
   dark: boolean;
   children?: ComponentChildren;
-  /** What a click on a line does besides, and does not any more. */
-  onLine?: (line: WhyLine) => void;
+  /** The line that stays chosen. */
+  pinned: Signal<WhyLine | null>;
 };
 
 /** The way back from a word through layers and heads to the words it came from. */
-export function WhyView({ picture: given, dark, children, onLine }: WhyProps) {
+export function WhyView({ picture: given, dark, children, pinned }: WhyProps) {
   const picture = useMemo(() => readWhy(given), [given]);
   const [stop, setStop] = useState(picture.chosen);
-  const [pinned, setPinned] = useState<WhyLine | null>(null);
   const [pointed, setPointed] = useState<WhyLine | null>(null);
   const isRefused = picture.chosen < 0;
-  const shown = pinned ?? pointed;
-  const pin = (line: WhyLine | null) => {
-    if (pinned) onLine?.(pinned);
-    if (line) onLine?.(line);
-    setPinned(line);
-  };
+  const shown = pinned.value ?? pointed;
   const lines = useMemo(() => linesOf(picture, stop), [picture, stop]);
   const [ours, drawn] = isRefused ? ["", ""] : keepsText(picture, stop);
   return (
@@ -48,7 +43,7 @@ export function WhyView({ picture: given, dark, children, onLine }: WhyProps) {
       {!isRefused && (
         <section class="card slim relative" aria-label="The way back from the answer">
           <Legend lines={lines} dark={dark} />
-          <Drawing {...{ picture, stop, dark, shown, pinned }} onPin={pin} onPoint={setPointed} />
+          <Drawing {...{ picture, stop, dark, shown, pinned }} onPoint={setPointed} />
           {shown && <Card line={shown} />}
         </section>
       )}
@@ -66,7 +61,7 @@ export function WhyView({ picture: given, dark, children, onLine }: WhyProps) {
               aria-valuetext={ours}
               onInput={(event) => {
                 setStop(Number(event.currentTarget.value));
-                pin(null);
+                pinned.value = null;
               }}
             />
             <p aria-live="polite" data-why-keeps>
@@ -101,7 +96,7 @@ function Legend({ lines, dark }: { lines: readonly WhyLine[]; dark: boolean }) {
     <p class="fine view-bar row wrap">
       {kinds.map(([kind, name]) => mark(name, { stroke: kindColor(kind as KindName, dark) }))}
       {lines.some((line) => line.isByLooking) &&
-        mark("dashed: acts through where later heads look", { "stroke-dasharray": "1 7" })}
+        mark("dotted: acts through where later heads look", { "stroke-dasharray": "1 7" })}
       {lines.some((line) => line.carried < 0) && mark("pale: against the answer", { opacity: PALE })}
     </p>
   );
@@ -112,18 +107,18 @@ type DrawingProps = {
   stop: number;
   dark: boolean;
   shown: WhyLine | null;
-  pinned: WhyLine | null;
-  onPin: (line: WhyLine | null) => void;
+  pinned: WhyProps["pinned"];
   onPoint: (line: WhyLine | null) => void;
 };
 
-function Drawing({ picture, stop, dark, shown, pinned, onPin, onPoint }: DrawingProps) {
+function Drawing({ picture, stop, dark, shown, pinned, onPoint }: DrawingProps) {
   const root = useRef<HTMLDivElement>(null);
   const width = useWidth(root).value;
   const placed = useMemo(() => placedWhy(picture, stop, width), [picture, stop, width]);
   const { xs, ys, lines, pills, height } = placed;
   const all = lines.map(({ line }) => line);
   const isDim = (line: WhyLine) => shown !== null && !leadsTo(line, shown, all) && !leadsTo(shown, line, all);
+  const toggle = (line: WhyLine) => (pinned.value = pinned.value === line ? null : line);
   const weakest = [...lines].sort((one, other) => Math.abs(one.line.carried) - Math.abs(other.line.carried));
   const top = ys.length - 1;
   return (
@@ -180,13 +175,13 @@ function Drawing({ picture, stop, dark, shown, pinned, onPin, onPoint }: Drawing
               cursor="pointer"
               role="button"
               data-line={line.name}
-              aria-pressed={pinned === line}
+              aria-pressed={pinned.value === line}
               aria-label={told(line)}
-              tabIndex={(pinned ? pinned === line : at === 0) ? 0 : -1}
-              onClick={() => onPin(pinned === line ? null : line)}
+              tabIndex={(pinned.value ? pinned.value === line : at === 0) ? 0 : -1}
+              onClick={() => toggle(line)}
               onKeyDown={({ key }) => {
-                if (key === "Enter") onPin(pinned === line ? null : line);
-                if (key === "Escape") onPin(null);
+                if (key === "Enter") toggle(line);
+                if (key === "Escape") pinned.value = null;
               }}
               onPointerEnter={() => onPoint(line)}
               onPointerLeave={() => onPoint(null)}
@@ -228,7 +223,7 @@ type ColumnProps = { picture: WhyData; placed: ReturnType<typeof placedWhy>; col
 
 /** Rows, words, and where columns are left out. */
 function Ground({ picture, placed }: Omit<ColumnProps, "column">) {
-  const { xs, ys, breaks, isSmall } = placed;
+  const { xs, ys, breaks, isSmall, isTurned } = placed;
   return (
     <>
       {picture.rows.map((name, row) => (
@@ -237,7 +232,7 @@ function Ground({ picture, placed }: Omit<ColumnProps, "column">) {
         </text>
       ))}
       {Math.abs(picture.biases) >= SAID && !isSmall && (
-        <text {...SMALL} y={ys[0] + 18}>
+        <text {...SMALL} y={ys[0] + (isTurned ? 18 : 48)}>
           biases {signedShare(picture.biases)}
         </text>
       )}

@@ -143,17 +143,10 @@ def _columns(picture: WhyPicture, ends: set[int]) -> tuple[list[WhyColumn], list
 
 def _line(picture: WhyPicture, at: int, column_of: Sequence[int]) -> WhyLine:
     carried, _, measured, later = picture["shares"][at]
-    query, key = picture["links"][at][2:]
-    first, last = picture["row_of"][at]
-    return WhyLine(
-        picture["names"][at],
-        picture["kinds"][at],
-        (column_of[key], column_of[query]),
-        (first, last),
-        carried,
-        measured,
-        abs(later) > BY_LOOKING * abs(measured) and abs(measured) > abs(carried),
-    )
+    (query, key), (first, last) = picture["links"][at][2:], picture["row_of"][at]
+    by_looking = abs(later) > BY_LOOKING * abs(measured) and abs(measured) > abs(carried)
+    columns, head = (column_of[key], column_of[query]), (picture["names"][at], picture["kinds"][at])
+    return WhyLine(*head, columns, (first, last), carried, measured, by_looking)
 
 
 def _read(picture: WhyPicture) -> tuple[list[WhyColumn], list[WhyLine], int]:
@@ -236,14 +229,9 @@ def _curves(sheet: Sheet, drawing: Drawing) -> None:
     for line in sorted(drawing.lines, key=lambda line: -abs(line.measured)):
         curve = _curve(line, drawing)
         least, dots = (1.0, (0, (1, 1.2))) if line.by_looking else (0.6, "solid")
-        sheet.curves(
-            curve[None],
-            edgecolor=sheet.style.kind(line.kind),
-            linewidth=np.clip(16 * abs(line.carried), least, 6.0),
-            linestyle=dots,
-            alpha=0.4 if line.carried < 0 else 0.92,
-            zorder=3,
-        )
+        look = {"edgecolor": sheet.style.kind(line.kind), "linestyle": dots, "zorder": 3}
+        wide, alpha = np.clip(16 * abs(line.carried), least, 6.0), 0.4 if line.carried < 0 else 0.92
+        sheet.curves(curve[None], linewidth=wide, alpha=alpha, **look)
         if len(taken) < sheet.width // NUMBERED:
             _number(sheet, line, curve, taken)
 
