@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { BOARD, type Drawing, emptyBoard, isDrawn, STAMPS, stampedBoard } from "../state/sketch";
-import { walkTiles } from "./controls";
+import { Quiet, walkTiles } from "./controls";
 
 interface SketchBoardProps {
   board: Drawing;
@@ -58,26 +58,14 @@ export function SketchBoard({ board, ends, onDraw, children }: SketchBoardProps)
       </div>
       <div class="sketch-stamps flex wrap">
         {Object.keys(STAMPS).map((stamp) => (
-          <button
-            key={stamp}
-            type="button"
-            class="quiet muted"
-            data-stamp={stamp}
-            onClick={() => onDraw(stampedBoard(stamp))}
-          >
+          <Quiet key={stamp} type="button" data-stamp={stamp} onClick={() => onDraw(stampedBoard(stamp))}>
             {stamp}
-          </button>
+          </Quiet>
         ))}
         {children}
-        <button
-          type="button"
-          class="quiet muted"
-          data-stamp-clear
-          disabled={!isDrawn(board)}
-          onClick={() => onDraw(emptyBoard())}
-        >
+        <Quiet type="button" data-stamp-clear disabled={!isDrawn(board)} onClick={() => onDraw(emptyBoard())}>
           clear
-        </button>
+        </Quiet>
       </div>
     </>
   );

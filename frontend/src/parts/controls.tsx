@@ -1,6 +1,11 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentProps } from "preact";
 import { CHOICES } from "../../contract/values";
 import type { Store } from "../state/store";
+
+/** A button without a frame. */
+export function Quiet(props: Omit<ComponentProps<"button">, "ref">) {
+  return <button {...props} class="quiet muted" />;
+}
 
 interface CheckProps {
   /** The attribute by which it is found: "data-…". */

@@ -7,6 +7,7 @@ import type { KindName } from "../../draw/kinds";
 import { isPicture } from "../../draw/patches";
 import type { Place, Side } from "../../draw/tokens";
 import { largest } from "../../draw/values";
+import { Quiet } from "../../parts/controls";
 import { Clauses } from "../../parts/legend";
 import { reportReady, type ViewParts } from "../../parts/mount";
 import { QuantityNote, WordsNote } from "../../parts/notes";
@@ -196,9 +197,7 @@ function Search({ store }: { store: Store }) {
       <small role="status" data-search-said>
         {text.value && (at.value < 0 ? counted(found.length, "token") : `${at.value + 1} of ${found.length}`)}
       </small>
-      <button class="quiet muted" onClick={close}>
-        close
-      </button>
+      <Quiet onClick={close}>close</Quiet>
     </search>
   );
 }

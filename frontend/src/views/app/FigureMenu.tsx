@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
+import { Quiet } from "../../parts/controls";
 import { saveMade } from "../../parts/files";
 import { Icon } from "../../parts/legend";
 import type { FigureKind } from "../../source/source";
@@ -67,9 +68,7 @@ export function FigureMenu({ store }: { store: Store }) {
         {!figure && <small>A figure for print (SVG, PDF, PNG) needs Python:</small>}
         <p class="figure-words flex apart top">
           <code data-figure-words>{call}</code>
-          <button class="quiet muted" onClick={copy}>
-            copy
-          </button>
+          <Quiet onClick={copy}>copy</Quiet>
         </p>
         {Math.max(query.length, key.length) > 1 && (
           <small>A figure follows one pinned query and one key: the first.</small>

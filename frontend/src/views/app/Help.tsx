@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { CHOICES } from "../../../contract/values";
 import { kindColor } from "../../draw/kinds";
+import { Quiet } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
 import { KIND_NAMES } from "../../state/kinds";
 import type { Store } from "../../state/store";
@@ -51,9 +52,9 @@ export function Help({ store }: { store: Store }) {
     <div class="card help" ref={root} tabIndex={-1} role="dialog" aria-label="Help" data-help>
       <header>
         <strong>What you see and what you can do</strong>
-        <button class="quiet muted" data-help-close onClick={close}>
+        <Quiet data-help-close onClick={close}>
           close (Esc)
-        </button>
+        </Quiet>
       </header>
       <p>
         For each token, each head of each layer shares out one unit of attention among the tokens. Thick lines, dark

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { VIEWS_WITH } from "../../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/tokens";
-import { Check, Choice, OptionChoice, Segmented } from "../../parts/controls";
+import { Check, Choice, OptionChoice, Quiet, Segmented } from "../../parts/controls";
 import { Icon } from "../../parts/legend";
 import { chooseStack, isDrawing, recordWords, usualDrawing } from "../../state/selection";
 import { compareClearest, openDrawing, type Store } from "../../state/store";
@@ -27,9 +27,9 @@ export function Title({ store }: { store: Store }) {
       <More store={store}>
         <FigureMenu store={store} />
         {SHOWS.map(([name, words]) => (
-          <button key={name} class="quiet muted" data-show={name} onClick={() => (store.show.value = name)}>
+          <Quiet key={name} data-show={name} onClick={() => (store.show.value = name)}>
             {words}
-          </button>
+          </Quiet>
         ))}
         <ThemeButton store={store} />
       </More>
@@ -125,9 +125,9 @@ function ThemeButton({ store }: { store: Store }) {
     store.choose({ theme: theme === system ? "auto" : theme });
   };
   return (
-    <button class="quiet muted" data-theme-toggle onClick={toggle}>
+    <Quiet data-theme-toggle onClick={toggle}>
       <Icon of={dark ? "sun" : "moon"} /> {name}
-    </button>
+    </Quiet>
   );
 }
 

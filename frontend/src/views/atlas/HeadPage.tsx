@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { kindColor } from "../../draw/kinds";
-import { Check } from "../../parts/controls";
+import { Check, Quiet } from "../../parts/controls";
 import { LabelSection, Rest } from "../../parts/evidence";
 import type { AtlasEvidence, AtlasHead, AtlasIndex, AtlasText, Shares, WordPair } from "../../source/atlas";
 import * as atlas from "../../state/atlas";
@@ -354,9 +354,9 @@ export function FrequentPairs({
         ])}
       />
       {sorted.length > SHOWN && (
-        <button type="button" class="quiet muted" onClick={() => setAll(!all)}>
+        <Quiet type="button" onClick={() => setAll(!all)}>
           {all ? "fewer" : `all ${sorted.length}`}
-        </button>
+        </Quiet>
       )}
       <p class="fine">
         Share of all its attention in {texts.toLocaleString("en")} texts, at most; even: what a head would give that

@@ -1,6 +1,6 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOfLabel } from "../../draw/kinds";
-import { walkTiles } from "../../parts/controls";
+import { Quiet, walkTiles } from "../../parts/controls";
 import { Clauses } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
 import type { AtlasIndex } from "../../source/atlas";
@@ -138,9 +138,7 @@ function Search({ find, side }: { find: string; side: atlas.Side }) {
         placeholder="previous, punctuation, it, 2-7"
         aria-label="Find heads by a label, a kind of token, a word or a name"
       />
-      <button class="quiet muted" type="submit">
-        Find
-      </button>
+      <Quiet type="submit">Find</Quiet>
     </form>
   );
 }

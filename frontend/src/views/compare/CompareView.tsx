@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { DEFAULTS, MOST_IN_TRAY } from "../../../contract/values";
 import type { PageStack, PageTokens } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
-import { walkTiles } from "../../parts/controls";
+import { Quiet, walkTiles } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
@@ -60,9 +60,9 @@ export function CompareView({ store, room: place }: ViewParts) {
           {tray.length} of 6 pictures · Shift-click a head of the overview, or “+ compare” in a view, adds one
           {store.root.beside && " of each record"}
         </small>
-        <button class="quiet muted" data-clear onClick={() => store.choose({ tray: [] })}>
+        <Quiet data-clear onClick={() => store.choose({ tray: [] })}>
           clear
-        </button>
+        </Quiet>
       </div>
       <div
         class="tray stack"

@@ -1,6 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { ModelChange } from "../../../types/live";
-import { Check } from "../../parts/controls";
+import { Check, Quiet } from "../../parts/controls";
 import { CHANGE_WORDS, changeOf, changeWords, keyOfChange, type Subject, subjectOf } from "../../state/changes";
 import type { Store } from "../../state/store";
 import { quoted, readable } from "../../state/words";
@@ -32,19 +32,18 @@ export function Switches({ live, store }: LiveParts) {
         );
       })}
       {!changes.some((change) => keyOfChange(change) === keyOfChange(silence)) && (
-        <button
-          class="quiet muted"
+        <Quiet
           data-silence
           title={`${CHANGE_WORDS.zero[1]} (x, or Alt-click on a head)`}
           onClick={() => live.toggle(silence)}
         >
           + silence {subjectWords({ ...subject, query: null, key: null }, store).toLowerCase()} (x)
-        </button>
+        </Quiet>
       )}
       {changes.length > 1 && (
-        <button class="quiet muted" data-undo-all onClick={live.undoAll}>
+        <Quiet data-undo-all onClick={live.undoAll}>
           undo all
-        </button>
+        </Quiet>
       )}
       {changes.length > 0 && (
         <code class="live-python muted" data-live-python>
@@ -107,9 +106,8 @@ export function ChangeMaker({ live, store }: LiveParts) {
         {subjectWords(subject, store)}
       </span>
       {KINDS.map((kind) => (
-        <button
+        <Quiet
           key={kind}
-          class="quiet muted"
           data-do={kind}
           disabled={kind === "cut" && !subject.key}
           title={doTitle(kind)}
@@ -121,7 +119,7 @@ export function ChangeMaker({ live, store }: LiveParts) {
         >
           {CHANGE_WORDS[kind][0]}
           {WITH_TEXT.includes(kind) && " …"}
-        </button>
+        </Quiet>
       ))}
       {subject.query && (
         <Check

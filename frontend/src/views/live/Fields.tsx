@@ -1,6 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { useRef } from "preact/hooks";
 import type { LiveFacts, LiveInput, LiveMessage } from "../../../types/live";
+import { Quiet } from "../../parts/controls";
 import { messageOf } from "../../source/source";
 import type { Live } from "../../state/live";
 import { readable } from "../../state/words";
@@ -48,9 +49,8 @@ export function FurtherFields({ live }: { live: Live }) {
       {(["text_b", "target"] as const).map(
         (name) =>
           fields.includes(name) && (
-            <button
+            <Quiet
               key={name}
-              class="quiet muted"
               data-add-field={name}
               onClick={() => {
                 const { [name]: had, ...rest } = input;
@@ -58,13 +58,13 @@ export function FurtherFields({ live }: { live: Live }) {
               }}
             >
               {input[name] === undefined ? FURTHER[name] : `– ${LABELS[name].toLowerCase()}`}
-            </button>
+            </Quiet>
           ),
       )}
       {chat && (
-        <button class="quiet muted" data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
+        <Quiet data-as-chat onClick={() => live.ask(asConversation(input, live.facts))}>
           as a conversation
-        </button>
+        </Quiet>
       )}
     </p>
   );
@@ -164,21 +164,16 @@ function Messages({ live, messages }: { live: Live; messages: readonly LiveMessa
         </div>
       ))}
       <p class="live-further flex wrap">
-        <button
-          class="quiet muted"
+        <Quiet
           data-add-turn
           onClick={() => set([...messages, { role: last?.role === "user" ? "assistant" : "user", content: "" }])}
         >
           + turn
-        </button>
-        {messages.length > 1 && (
-          <button class="quiet muted" onClick={() => set(messages.slice(0, -1))}>
-            – last turn
-          </button>
-        )}
-        <button class="quiet muted" data-as-text onClick={() => live.ask(asText(live.asked.peek().input))}>
+        </Quiet>
+        {messages.length > 1 && <Quiet onClick={() => set(messages.slice(0, -1))}>– last turn</Quiet>}
+        <Quiet data-as-text onClick={() => live.ask(asText(live.asked.peek().input))}>
           as a text
-        </button>
+        </Quiet>
       </p>
       <Files live={live} />
     </div>

@@ -1,6 +1,7 @@
 import { useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentType } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { Quiet } from "../../parts/controls";
 import { saveMade } from "../../parts/files";
 import { isTyping, type ViewParts } from "../../parts/mount";
 import * as changes from "../../state/changes";
@@ -53,16 +54,15 @@ export function LiveBar({ live, store }: LiveParts) {
         <FurtherFields live={live} />
         <div class="live-panels row wrap" role="group" aria-label="More to ask">
           {panels.map(([name, words, title]) => (
-            <button
+            <Quiet
               key={name}
-              class="quiet muted"
               data-panel={name}
               aria-expanded={open.value === name}
               title={title}
               onClick={() => (open.value = open.value === name ? "" : name)}
             >
               {words}
-            </button>
+            </Quiet>
           ))}
         </div>
         {Panel && (

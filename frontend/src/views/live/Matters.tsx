@@ -3,7 +3,7 @@ import { useEffect } from "preact/hooks";
 import type { LivePlace, MattersValues } from "../../../types/live";
 import type { PageStack } from "../../../types/page";
 import { type Ramp, signedByte, signedRamp, wordColors } from "../../draw/color";
-import { Check, Choice, Segmented } from "../../parts/controls";
+import { Check, Choice, Quiet, Segmented } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { SketchBoard } from "../../parts/SketchBoard";
 import { fromBase64, messageOf } from "../../source/source";
@@ -58,9 +58,9 @@ export function Matters({ live, store }: LiveParts) {
           <>
             <progress value={progress.value} aria-label="How far it got" />
             <small>{percent(progress.value)}</small>
-            <button class="quiet muted" data-matters-stop onClick={stop}>
+            <Quiet data-matters-stop onClick={stop}>
               cancel
-            </button>
+            </Quiet>
           </>
         )}
         {now && (
@@ -147,9 +147,9 @@ export function MattersOnGrid({ live, store }: LiveParts) {
         label=""
       />
       <small>{values.label}</small>
-      <button class="quiet muted" data-off-grid onClick={() => (onGrid.value = false)}>
+      <Quiet data-off-grid onClick={() => (onGrid.value = false)}>
         show the maps again
-      </button>
+      </Quiet>
     </div>
   );
 }
@@ -249,9 +249,9 @@ export function Sketch({ live, store }: LiveParts) {
         </small>
       </div>
       <SketchBoard board={board.value} ends={isAtlas} onDraw={(drawn) => (board.value = drawn)}>
-        <button class="quiet muted" data-stamp-head onClick={fromHead}>
+        <Quiet data-stamp-head onClick={fromHead}>
           as the shown head
-        </button>
+        </Quiet>
       </SketchBoard>
     </div>
   );

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import type { LensLayer, LiveGuess, LiveOutput, LivePlace } from "../../../types/live";
+import { Quiet } from "../../parts/controls";
 import { messageOf } from "../../source/source";
 import { distance } from "../../state/evidence";
 import type { Live } from "../../state/live";
@@ -146,15 +147,14 @@ function ByLayer({ at, live }: { at: number; live: Live }) {
   };
   return (
     <>
-      <button
-        class="quiet muted"
+      <Quiet
         data-by-layer
         aria-expanded={layers !== null}
         title="What the model would say were it to end after each layer (logit lens)"
         onClick={() => void ask()}
       >
         by layer
-      </button>{" "}
+      </Quiet>{" "}
       <small role="alert">{problem.value}</small>
       {layers && <LensLayers layers={layers} />}
     </>

@@ -3,7 +3,7 @@ import { signal } from "@preact/signals-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { LensLayer, WrittenToken } from "../../../types/live";
-import { Check, Choice } from "../../parts/controls";
+import { Check, Choice, Quiet } from "../../parts/controls";
 import { type Guess, type Live, newestQuestion } from "../../state/live";
 import { chance, readable } from "../../state/words";
 import type { LiveParts } from "./LiveBar";
@@ -106,9 +106,9 @@ function Alternatives({ token, why, onChoose }: AlternativesProps) {
       <ol class="live-guesses">
         {alternatives.map(({ id, label, probability }) => (
           <li key={id} class="stack middle">
-            <button class="quiet muted" data-alternative={id} disabled={id === token.id} onClick={() => onChoose(id)}>
+            <Quiet data-alternative={id} disabled={id === token.id} onClick={() => onChoose(id)}>
               {readable(label, 24).text}
-            </button>
+            </Quiet>
             <span class="live-bars stack" aria-hidden="true">
               <i style={{ "--part": probability / most }} />
             </span>

@@ -17,6 +17,7 @@ import { scoreAt } from "../../draw/scores";
 import type { Side } from "../../draw/tokens";
 import { liftTile } from "../../draw/values";
 import { density, putPixels, useWidth } from "../../parts/canvas";
+import { Quiet } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { isShare, liftTicks, numberPair, ticksOf, valueText, WEIGHT_FACTS } from "../../state/quantity";
@@ -86,9 +87,9 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
       <div class="view-bar row wrap" hidden={plain}>
         <Status store={store} />
         {zoomKey.value !== undefined && (
-          <button class="quiet muted" data-fit onClick={() => store.choose({ zoom: null })}>
+          <Quiet data-fit onClick={() => store.choose({ zoom: null })}>
             fit
-          </button>
+          </Quiet>
         )}
       </div>
       <div

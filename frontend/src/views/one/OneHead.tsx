@@ -5,7 +5,7 @@ import type { PageStack } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
 import { type Focus, otherSide, type Place } from "../../draw/tokens";
 import { largest, missingShare, strongest } from "../../draw/values";
-import { Segmented } from "../../parts/controls";
+import { Quiet, Segmented } from "../../parts/controls";
 import { HeadCard } from "../../parts/evidence";
 import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
@@ -271,14 +271,9 @@ export function Headline({ store, children }: { store: Store; children?: Compone
       </h2>
       <div class="headline-tools flex">
         {children}
-        <button
-          class="quiet muted"
-          data-freeze
-          title="Compare this head with others side by side (a)"
-          onClick={() => freeze(store)}
-        >
+        <Quiet data-freeze title="Compare this head with others side by side (a)" onClick={() => freeze(store)}>
           + compare
-        </button>
+        </Quiet>
       </div>
       <p data-more title={more}>
         {more}

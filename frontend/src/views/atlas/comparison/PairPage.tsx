@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { signedByte, signedRamp } from "../../../draw/color";
-import { Choice } from "../../../parts/controls";
+import { Choice, Quiet } from "../../../parts/controls";
 import { LabelIcon } from "../../../parts/legend";
 import type { AtlasHead, AtlasText, ComparedPair, ComparedScore } from "../../../source/atlas";
 import * as atlas from "../../../state/atlas";
@@ -249,9 +249,9 @@ export function Changes({ view, pair }: ChangesProps) {
         marks={(row) => ({ "data-clear": atlas.isClear(shownScores[row]) || undefined })}
       />
       {mine.length > shown && (
-        <button type="button" class="quiet muted" onClick={() => setShown(shown + 40)}>
+        <Quiet type="button" onClick={() => setShown(shown + 40)}>
           {Math.min(40, mine.length - shown)} more of {mine.length}
-        </button>
+        </Quiet>
       )}
       <p class="fine">
         {clear} of {mine.length} scores have an interval ({100 * index.confidence} %) without 0; about{" "}
