@@ -13,9 +13,7 @@ CONTROLS = """() => {
   const things = ".tile, .clause, .word, .token, .plate-head, [data-listed], .tray-name, [data-guess] *";
   const seen = (element) => {
     const box = element.getBoundingClientRect();
-    const menu = element.parentElement.closest("details:not([open])");
-    if (menu && !(element.matches("summary") && element.parentElement === menu)) return false;
-    return box.width > 1 && box.height > 1 && getComputedStyle(element).visibility !== "hidden";
+    return box.width > 1 && box.height > 1 && element.checkVisibility({ visibilityProperty: true });
   };
   return [...root.querySelectorAll("button, select, input, textarea, summary, a[href]")]
     .filter((element) => !element.closest(things) && !element.matches(".skip") && seen(element))

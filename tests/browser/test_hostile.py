@@ -93,7 +93,7 @@ ALL = {
 PINNED = {
     "head": "[data-inspector] [data-chosen]",
     "matrix": "[data-status] bdi, .axis [data-at] bdi",
-    "text": "[data-option=pinned]",
+    "text": ".text-view .view-note b",
     "neuron": ".query-name bdi, .formula bdi",
 }
 """Where a view shows the tokens that are pinned."""

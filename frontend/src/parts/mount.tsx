@@ -1,11 +1,11 @@
 import { effect, type ReadonlySignal, signal } from "@preact/signals-core";
 import { type ComponentChildren, type ComponentType, render } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { messageOf, PageError, type Source } from "../source/source";
+import { messageOf, PageError, type Source, type WidgetModel } from "../source/source";
 import { keepHead, type Selection, stepLayer } from "../state/selection";
 import { compareClearest, createStore, freeze, type Shown, type Store } from "../state/store";
 import { styles } from "../styles/packed";
-import { type FollowTheme, followSystemTheme, styledRoot } from "./theme";
+import { type FollowTheme, followHostTheme, followSystemTheme, styledRoot } from "./theme";
 
 interface ViewProps {
   source: Source;
@@ -95,7 +95,38 @@ export function mounting(View: ComponentType<ViewParts>) {
 }
 
 /** Height of a picture in the output of a notebook. */
-export const NOTEBOOK_HEIGHT = 440;
+const NOTEBOOK_HEIGHT = 440;
+
+/** A view in the output of a notebook, whose selection is a traitlet, at first known as this text; gives what ends it. */
+export function mountWidget(
+  mount: ReturnType<typeof mounting>,
+  place: HTMLElement,
+  model: WidgetModel,
+  given: Pick<ViewProps, "source" | "selection">,
+  known = "",
+): () => void {
+  let shown = known;
+  const isNew = (selection: Partial<Selection>) => {
+    const [before, now] = [shown, JSON.stringify(selection)];
+    shown = now;
+    return now !== before;
+  };
+  const onSelection = (selection: Selection) => {
+    if (!isNew(selection)) return;
+    model.set("selection", selection);
+    model.save_changes();
+  };
+  const view = mount(place, { ...given, height: NOTEBOOK_HEIGHT, followTheme: followHostTheme, onSelection });
+  const onChange = () => {
+    const selection = model.get("selection") as Partial<Selection>;
+    if (isNew(selection)) view.update({ selection });
+  };
+  model.on("change:selection", onChange);
+  return () => {
+    model.off("change:selection", onChange);
+    view.destroy();
+  };
+}
 
 /** A place for a view in the output of a notebook, which has keys of its own and scrolls on keys and wheel. */
 export function placeIn(output: HTMLElement): HTMLElement {

@@ -1,5 +1,4 @@
-import { mountFailure, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
-import { followHostTheme } from "../parts/theme";
+import { mountFailure, mountWidget, placeIn } from "../parts/mount";
 import { httpSource, takeToken, type WidgetModel, widgetSource } from "../source/source";
 import { pageSelection, type Selection } from "../state/selection";
 import { mountApp, openPage } from "./show";
@@ -31,32 +30,11 @@ function render({ model, el }: { model: WidgetModel; el: HTMLElement }): () => v
 
 function show(model: WidgetModel, place: HTMLElement): () => void {
   const source = widgetSource(model);
-  const given = model.get("selection") as Partial<Selection>;
-  let known = JSON.stringify({ ...pageSelection(source.header), ...given });
-  const view = mountApp(place, {
-    source,
-    selection: given,
-    height: NOTEBOOK_HEIGHT,
-    followTheme: followHostTheme,
-    onSelection: (selection) => {
-      const text = JSON.stringify(selection);
-      if (text === known) return;
-      known = text;
-      model.set("selection", selection);
-      model.save_changes();
-    },
-  });
-  const onChange = () => {
-    const selection = model.get("selection") as Partial<Selection>;
-    const text = JSON.stringify(selection);
-    if (text === known) return;
-    known = text;
-    view.update({ selection });
-  };
-  model.on("change:selection", onChange);
+  const selection = model.get("selection") as Partial<Selection>;
+  const known = JSON.stringify({ ...pageSelection(source.header), ...selection });
+  const stop = mountWidget(mountApp, place, model, { source, selection }, known);
   return () => {
-    model.off("change:selection", onChange);
-    view.destroy();
+    stop();
     source.close();
     place.remove();
   };

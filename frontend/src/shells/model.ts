@@ -1,8 +1,7 @@
 import { effect } from "@preact/signals-core";
 import { DEFAULTS } from "../../contract/values";
 import type { LiveFacts, LiveInput } from "../../types/live";
-import { mountChoice, mountFailure, mounting, mountMessage, NOTEBOOK_HEIGHT, placeIn } from "../parts/mount";
-import { followHostTheme } from "../parts/theme";
+import { mountChoice, mountFailure, mounting, mountMessage, mountWidget, placeIn } from "../parts/mount";
 import { type Answered, type Asked, httpModel, type Model } from "../source/model";
 import { kernelFetch, ModelError, PageError, takeToken, type WidgetModel } from "../source/source";
 import { readAsked, writeAsked } from "../state/changes";
@@ -135,42 +134,27 @@ async function start(model: WidgetModel, place: HTMLElement, ask: ReturnType<typ
   const facts = await loadedFacts(asks, place);
   const wanted = askedOf(model);
   const live = liveState(asks, facts, await firstAnswer(asks, facts, place, wanted ? writeAsked(wanted) : ""));
-  let shown = "";
-  const view = mounting(liveApp(live, place))(place, {
+  const stopView = mountWidget(mounting(liveApp(live, place)), place, model, {
     source: live.answer.peek().source,
     selection: { view: "overview", ...(model.get("selection") as Partial<Selection>) },
-    height: NOTEBOOK_HEIGHT,
-    followTheme: followHostTheme,
-    onSelection: (selection) => {
-      shown = JSON.stringify(selection);
-      tell({ selection });
-    },
   });
-  /** Lets Python know what is shown. */
-  function tell(values: Readonly<Record<string, unknown>>): void {
-    for (const [name, value] of Object.entries(values)) model.set(name, value);
-    model.save_changes();
-  }
   const stopTelling = effect(() => {
     const { asked, opening } = live.answer.value;
-    tell({ asked: withoutFiles(asked), _shown_id: opening.id });
+    // Lets Python know what is shown.
+    model.set("asked", withoutFiles(asked));
+    model.set("_shown_id", opening.id);
+    model.save_changes();
   });
   const onAsked = () => {
     const asked = askedOf(model);
     if (asked && !isSame(asked, withoutFiles(live.asked.peek()))) live.go(asked);
   };
-  const onSelection = () => {
-    const selection = model.get("selection") as Partial<Selection>;
-    if (JSON.stringify(selection) !== shown) view.update({ selection });
-  };
   model.on("change:asked", onAsked);
-  model.on("change:selection", onSelection);
   return () => {
     model.off("change:asked", onAsked);
-    model.off("change:selection", onSelection);
     stopTelling();
     live.destroy();
-    view.destroy();
+    stopView();
   };
 }
 

@@ -46,12 +46,9 @@ export interface AtlasEvidence extends AtlasLabel, Known {
   readonly threshold: number;
 }
 
-export interface AtlasStratum {
-  readonly low: number;
-  readonly high: number;
-  readonly texts: number;
+export type AtlasStratum = Readonly<Record<"low" | "high" | "texts", number>> & {
   readonly examples: readonly number[];
-}
+};
 
 export interface AtlasHead extends Omit<AtlasTile, "labels"> {
   readonly labels: readonly AtlasEvidence[];

@@ -70,6 +70,7 @@ export function CompareView({ store, room: place }: ViewParts) {
         role="list"
         aria-label="Compared pictures"
         onKeyDown={(event) => walkTiles(event, MOST_IN_TRAY, "[data-picture]")}
+        onScrollCapture={scrollTogether}
         data-same={areOfOneText(store, tray) || undefined}
         data-rows={rows.value > 1 || undefined}
       >
@@ -89,6 +90,13 @@ export function CompareView({ store, room: place }: ViewParts) {
       </div>
     </div>
   );
+}
+
+/** Words stand beside the lines of one text, wherever it is scrolled. */
+function scrollTogether({ target, currentTarget }: Event): void {
+  const { scrollTop, classList } = target as HTMLElement;
+  if (!classList.contains("scroller")) return;
+  for (const other of (currentTarget as HTMLElement).querySelectorAll(".scroller")) other.scrollTop = scrollTop;
 }
 
 interface CellProps {
@@ -126,7 +134,7 @@ function Cell({ store, line, room, names, pointed, count, at, onRemove }: CellPr
       store.choose({ tray: tray.map((other) => (other === line ? now : other)) });
   });
   const view = own.view.value as Drawing;
-  const drawn = view === "head" && usualDrawing(own.stack.value) === "matrix" ? "matrix" : view;
+  const drawn = view === "head" ? usualDrawing(own.stack.value) : view;
   const Picture = picturesOf(own.stack.value)[drawn];
   const head = own.full.value;
   const kind = own.kinds.value && kindOf(own.kinds.value, head);
@@ -134,7 +142,7 @@ function Cell({ store, line, room, names, pointed, count, at, onRemove }: CellPr
   const more = own.kinds.value ? headWords(own.kinds.value, head).more : "";
   const said = [...words.slice(1), more].filter(Boolean).join(" · ");
   return (
-    <section
+    <div
       class="tray-picture slim"
       role="listitem"
       style={{ "--kind": kind ? kindColor(kind, store.dark.value) : undefined }}
@@ -166,7 +174,7 @@ function Cell({ store, line, room, names, pointed, count, at, onRemove }: CellPr
         </small>
       </header>
       <Picture store={own} room={room} plain names={names} />
-    </section>
+    </div>
   );
 }
 

@@ -35,17 +35,6 @@ export function Written({ store, written }: { store: Store; written: PageGenerat
   return (
     <section class="card written" aria-label="What the model wrote" data-written>
       <p class="written-told row muted">
-        <button class="step muted" aria-label="Step back" disabled={!step} onClick={() => go((step ?? 0) - 1)}>
-          ‹
-        </button>
-        <button
-          class="step muted"
-          aria-label="Next step"
-          disabled={step === labels.length - 1}
-          onClick={() => go(step === null ? 0 : step + 1)}
-        >
-          ›
-        </button>
         <span aria-live="polite" data-written-told>
           <Told written={written} at={pointed.value ?? step} />
         </span>
@@ -93,7 +82,7 @@ function Told({ written, at }: { written: PageGeneration; at: number | null }) {
     return (
       <>
         <strong>{counted(labels.length, "token")} written</strong> after {prompt} given · bars: probability, and entropy
-        below · point at one, or step through
+        below · point at one, or click to see what it was chosen by
       </>
     );
   }

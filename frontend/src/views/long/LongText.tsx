@@ -55,6 +55,8 @@ export function LongText({ store, room }: ViewParts) {
       <section
         ref={box}
         class="text-scroll scrolls words slim relative"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled with the keyboard
+        tabIndex={0}
         aria-label="The text"
         dir={directionOf(tokens)}
         style={{ height: `${height}px` }}

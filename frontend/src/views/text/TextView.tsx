@@ -15,12 +15,11 @@ import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { type KeyInside, Part, steppedToken, tokenEvents, tokenOption } from "../../parts/tokens";
 import { NO_PICTURES } from "../../source/heads";
 import { isShare, liftTicks, ticksOf } from "../../state/quantity";
-import { isOneText, type Selection } from "../../state/selection";
+import { FEW_QUERIES, isOneText, type Selection } from "../../state/selection";
 import type { Store } from "../../state/store";
 import { directionOf, readable } from "../../state/words";
 
 type Direction = Selection["direction"];
-const PINNED = "pinned";
 
 /** How strongly each token of one side is coloured. */
 export type Heat = NonNullable<ReturnType<typeof heatOf>>;
@@ -40,18 +39,20 @@ export function TextView({ store, room, plain = false }: ViewParts) {
       <div class="view-bar row wrap" hidden={plain}>
         <Segmented
           label="Direction"
-          options={pinned ? [...CHOICES.direction, PINNED] : CHOICES.direction}
-          labels={{ [PINNED]: pinned ?? "" }}
-          chosen={pinned ? PINNED : direction}
-          onChoose={(option) => {
-            if (option !== PINNED) store.choose({ direction: option as Direction, query: [], key: [] });
-          }}
+          options={CHOICES.direction}
+          chosen={pinned ? "" : direction}
+          onChoose={(option) => store.choose({ direction: option as Direction, query: [], key: [] })}
         />
-        <small class="view-note muted">{noteOf(store, direction)}</small>
+        <small class="view-note muted">
+          <b>{pinned}</b> {noteOf(store, direction)}
+        </small>
         {heat.value && <Scale {...heat.value} ticks={fewer(heat.value.ticks)} />}
       </div>
       <Scrolling
-        long={!stack.query.areas && Math.max(...sides.map((side) => stack[side].labels.length)) >= LONG}
+        long={
+          !stack.query.areas &&
+          Math.max(...sides.map((side) => stack[side].labels.length)) >= (plain ? FEW_QUERIES : LONG)
+        }
         store={store}
         heat={heat}
         height={room.value - 20}
@@ -77,7 +78,7 @@ export function TextView({ store, room, plain = false }: ViewParts) {
   );
 }
 
-/** From so many tokens on a text has a box of its own that scrolls. */
+/** From so many tokens on a text has a box of its own that scrolls; beside a picture earlier. */
 const LONG = 200;
 
 interface ScrollingProps {

@@ -183,34 +183,31 @@ function Joined({ index, children }: { index: ComparisonIndex; children: Compone
 }
 
 /** The labels that only one head of a pair holds. */
-function LabelChanges({ view }: { view: ComparisonView }) {
-  const { index } = view;
+function LabelChanges({ view: { index, a } }: { view: ComparisonView }) {
+  const [first, second] = index.names;
   const lists = [
-    { title: `Labels gained`, says: `held in ${index.names[1]} only`, of: "gained" },
-    { title: `Labels lost`, says: `held in ${index.names[0]} only`, of: "lost" },
+    ["Labels gained", `held in ${second} only`, "gained"],
+    ["Labels lost", `held in ${first} only`, "lost"],
   ] as const;
+  const chips = (number: number, names: readonly string[]) =>
+    names.map((name) => (
+      <li key={`${number} ${name}`}>
+        <LabelChip
+          name={name}
+          dark={a.dark}
+          note={atlas.pairName(index, index.pairs[number])}
+          href={atlas.pairAddress(index, number)}
+        />
+      </li>
+    ));
   return (
     <div class="twin-labels halves stack top">
-      {lists.map(({ title, says, of }) => {
-        const mine = index.pairs.flatMap((pair, number) => pair[of].map((name) => ({ name, number })));
-        return (
-          <Card key={of} label={title} title={[title, " ", <small key={of}>{says}</small>]}>
-            {mine.length === 0 && <p class="fine">None.</p>}
-            <ul class="label-chips flex wrap">
-              {mine.map(({ name, number }) => (
-                <li key={`${number} ${name}`}>
-                  <LabelChip
-                    name={name}
-                    dark={view.a.dark}
-                    note={atlas.pairName(index, index.pairs[number])}
-                    href={atlas.pairAddress(index, number)}
-                  />
-                </li>
-              ))}
-            </ul>
-          </Card>
-        );
-      })}
+      {lists.map(([title, says, of]) => (
+        <Card key={of} label={title} title={[title, " ", <small key={of}>{says}</small>]}>
+          {index.pairs.every((pair) => pair[of].length === 0) && <p class="fine">None.</p>}
+          <ul class="label-chips flex wrap">{index.pairs.map((pair, number) => chips(number, pair[of]))}</ul>
+        </Card>
+      ))}
     </div>
   );
 }
