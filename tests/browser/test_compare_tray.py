@@ -253,3 +253,14 @@ def test_matrices_of_many_tokens_stand_in_two_rows_with_names_once_a_row(show, r
     assert all(box["width"] > 120 for box in boxes)
     assert view.page.locator(".axis-query").count() == 2
     assert view.page.locator(".axis-key").count() == 0
+
+
+def test_words_stand_beside_the_lines_of_all_heads_wherever_one_is_scrolled(show, rng):
+    words = tuple(f"w{at}" for at in range(50))
+    weights = rng.dirichlet([0.3] * 50, size=(1, 3, 50)).astype(np.float32)
+    record = hs.from_weights(weights, Tokens(pieces=words))
+    view = show(record, view="compare", tray=["0-0", "0-1", "0-2"], size=(1280, 600))
+    scrollers = view.page.locator(".tray-picture .scroller")
+    scrollers.first.evaluate("scroller => { scroller.scrollTop = 90 }")
+    view.settle()
+    assert scrollers.evaluate_all("all => all.map(each => each.scrollTop)") == [90, 90, 90]

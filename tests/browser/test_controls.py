@@ -28,7 +28,8 @@ def record():
 
 @pytest.mark.parametrize("place", ["overview", "head", "matrix", "text", "neuron", "compare"])
 def test_no_place_has_more_than_twelve_controls(show, record, place):
-    view = show(record, view=place, **{"tray": ["0-1", "1-2", "0-0"]} if place == "compare" else {})
+    more = {"compare": {"tray": ["0-1", "1-2", "0-0"]}, "text": {"query": [0]}}
+    view = show(record, view=place, **more.get(place, {}))
     controls = view.page.evaluate(CONTROLS)
     assert 5 <= len(controls) <= 12, controls
 

@@ -61,6 +61,11 @@ def test_it_opens_on_the_patch_with_most_contrast(show, record):
     assert view.address() == ""
 
 
+def test_compared_heads_are_pictures_too(show, record):
+    view = show(record, view="compare", tray=["0-1", "0-3"])
+    assert view.page.locator(".tray-picture .pictured .ink").count() == 2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_picture_lies_over_its_patches(show, record, scheme):
     view = show(record, view="text", query=[0], scheme=scheme)
