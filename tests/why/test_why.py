@@ -375,3 +375,8 @@ def test_a_file_is_read_in_a_process_that_asked_nothing(planted, tmp_path):
     code = f"import headscope as hs; print(hs.load({str(path)!r}).summary)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "2 lines keep 100%" in done.stdout
+
+
+def test_the_model_of_none_is_that_of_the_command_line():
+    asked = hs.why(None, text="The code of the mill is amber falcon. The code of the mill is")
+    assert asked.model == DEMO.name

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from headscope._progress import Progress
+from headscope.answering import DEMO
 from headscope.capturing import LOADING, capture_encoded, load_for, parse_call
 from headscope.capturing.device import allowed_apart, device_of, one_at_a_time
 from headscope.capturing.entry import configured, prepared
@@ -61,7 +62,7 @@ def why(
 
     Args:
         model: a loaded model, a hub name or a folder: causal, for masked words, or an
-            encoder-decoder.
+            encoder-decoder; None for the small one that answers from documents.
         tokenizer: its tokenizer; may be left out where the model is named.
         text: a text, a conversation or documents with a question, as of `headscope.capture`; token
             ids, or what a tokenizer made.
@@ -119,11 +120,10 @@ def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tup
         raise CaptureError("why reads a text or a conversation; leave pictures and sounds out")
     loading: Any = {name: options.pop(name) for name in LOADING if name in options}
     if model is None or isinstance(model, str | Path):
-        model, own = load_for(model, given, kept=True, **loading)
+        model, own = load_for(DEMO if model is None else model, given, kept=True, **loading)
         tokenizer = own if tokenizer is None else tokenizer
         loading = {}
-    rest: Any = {**options, **loading}
-    model, inputs = prepared(model, tokenizer, given, rest)
+    model, inputs = prepared(model, tokenizer, given, cast("Any", {**options, **loading}))
     with one_at_a_time(model), at_rest(model):
         record = run(model, inputs, KeepChoice())[0]
     return model, tokenizer, record, dict(inputs.arguments)
