@@ -81,8 +81,7 @@ def test_axe_finds_nothing_where_scores_are_shown_and_sinks_left_out(name, plain
     assert grave(page.follow(view=name, quantity="score", sinks=0, query=3), scheme) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [420, 1280])
+@pytest.mark.parametrize(("width", "scheme"), [(420, "light"), (1280, "dark")])
 def test_axe_finds_nothing_where_gold_links_are_shown(width, scheme, show, record):
     links = [(1, 2, "det"), (2, 3, "nsubj"), (5, 3, "conj"), ([6, 7], 5, "obj")]
     page = show(record, scheme=scheme, size=(width, 800), heads=[1], links=links)

@@ -199,13 +199,6 @@ def test_colours_follow_the_system_and_the_button(scheme, chromium_only, show, p
     assert is_dark() == (scheme == "light")
 
 
-@pytest.mark.parametrize("width", [380, 700, 1280, 1900])
-def test_nothing_is_cut_off_at_any_width(width, show, pair):
-    view = show(pair, size=(width, 800))
-    overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert view.page.evaluate(overflow) <= 0
-
-
 @pytest.mark.parametrize(
     ("damage", "message"),
     [

@@ -35,22 +35,15 @@ def test_every_view_is_one_sheet_without_controls(view, printed):
     assert page.locator("[data-headscope]").is_visible()
     for controls in ("header .segmented", ".more"):
         assert not page.locator(controls).first.is_visible()
-
-
-def test_paper_lies_across_as_a_window_does(printed):
-    page, _ = printed("overview")
+    # Paper lies across, as a window does.
     assert "A4 landscape" in page.evaluate("document.querySelector('head style').textContent")
 
 
-def test_no_row_of_neurons_is_hidden_by_the_pair_that_is_opened(printed):
+def test_bars_of_neurons_keep_their_names_and_their_width_and_all_rows_are_seen(printed):
+    """The names are buttons on the screen, and buttons are left out on paper."""
     page, _ = printed("neuron")
     rows = page.locator(".key-rows").bounding_box()
     assert page.locator("[data-pair-detail]").bounding_box()["y"] >= rows["y"] + rows["height"]
-
-
-def test_bars_of_neurons_keep_their_names_and_their_width(printed):
-    """The names are buttons on the screen, and buttons are left out on paper."""
-    page, _ = printed("neuron")
     stage = page.locator(".stage").bounding_box()
     for name in ("query", "key", "product"):
         row = page.locator(f'.vector[data-vector="{name}"]')

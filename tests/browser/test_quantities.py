@@ -58,11 +58,14 @@ def given(made):
     return {name: list(layers) for name, layers in made[1].items()}
 
 
-@pytest.fixture(scope="module", params=["file", "server"])
+@pytest.fixture(scope="module")
 def kept_page(request, kept_pages, made):
-    """The record, from a file that holds all, and from a server that is asked."""
+    """The record, from a file that holds all, or from a server that is asked."""
     record, quantities = made
-    return kept_pages(request.param, record, quantities=quantities)
+    return kept_pages(getattr(request, "param", "file"), record, quantities=quantities)
+
+
+FROM_BOTH = pytest.mark.parametrize("kept_page", ["file", "server"], indirect=True)
 
 
 @pytest.fixture
@@ -125,8 +128,11 @@ def most_of(values):
     return float(np.abs(values[np.isfinite(values)]).max())
 
 
-@pytest.mark.parametrize("quantity", FURTHER)
-@pytest.mark.parametrize("view", VIEWS)
+@FROM_BOTH
+@pytest.mark.parametrize(
+    ("view", "quantity"),
+    [*zip(VIEWS, FURTHER, strict=True), *zip(VIEWS, FURTHER[::-1], strict=True)],
+)
 def test_every_view_shows_every_quantity_and_says_so(view, quantity, opened):
     page = opened(view, quantity, heads=[2], query=3, key=4)
     note = page.text("[data-quantity-note]")
@@ -222,7 +228,8 @@ def test_neurons_stand_beside_it(quantity, opened, values):
             assert (said, cell.inner_text().strip()) == (None, "")
 
 
-@pytest.mark.parametrize("quantity", FURTHER)
+@FROM_BOTH
+@pytest.mark.parametrize("quantity", ["score", "rollout"])
 def test_a_pair_has_a_cell_for_each_of_its_maps(quantity, opened, values):
     page = opened("head", quantity, query=3, key=5)
     arrays = [values(quantity, layer) for layer in range(LAYERS)]

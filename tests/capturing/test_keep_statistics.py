@@ -22,7 +22,7 @@ def assert_alike(found, wanted):
 
 
 @pytest.mark.parametrize("family", ["bert", "llama", "gptj", "bart", "gpt_oss", "longformer"])
-@pytest.mark.parametrize("asked", [{}, {"top": 3}, {"rows": 5}])
+@pytest.mark.parametrize("asked", [{}, {"top": 3, "rows": 5}])
 def test_statistics_are_those_of_the_weights(family, asked, tokenizer):
     model = tiny_model(family)
     both = hs.capture(model, tokenizer, TEXT, PAIR, keep=("weights", "statistics"), **asked)

@@ -55,8 +55,10 @@ def fails(monkeypatch):
     return fail
 
 
-@pytest.mark.parametrize("error", ERRORS)
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize(
+    ("run", "error"),
+    [*(("capture", error) for error in ERRORS), *((run, "on a GPU") for run in [*RUNS][1:])],
+)
 def test_it_names_tokens_bytes_and_what_to_choose(run, error, model, fails, monkeypatch):
     tokenizer = tiny_tokenizer()
     wanted = hs.capture(model, tokenizer, TEXTS[0])

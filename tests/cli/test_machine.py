@@ -16,11 +16,6 @@ from headscope.cli._main import app
 
 from .conftest import header_of, run_line
 
-MACHINE = ("--device", "--dtype", "--revision", "--batch-size")
-WITHOUT_MODEL = {"check", "compare", "export"}
-"""They read files alone."""
-COMMANDS = sorted({name for name in app if not name.startswith("-")} - WITHOUT_MODEL)
-
 
 def test_what_was_used_is_printed_and_kept(folder, here, capsys):
     arguments = shlex.split(f"--model {folder} --device cpu --dtype bfloat16 --out run.safetensors")
@@ -35,21 +30,6 @@ def test_a_study_says_where_its_model_ran(folder, here, capsys):
     assert capsys.readouterr().out.endswith("tiny ran on cpu, float64, sdpa attention\n")
     assert run(["check", "--help"]) == 0
     assert "ran on" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_that_run_a_model_say_where_and_how_it_runs(command, capsys):
-    assert run([command, "--help"]) == 0
-    told = capsys.readouterr().out
-    for option in MACHINE:
-        assert f"{option} " in told
-
-
-@pytest.mark.parametrize("command", sorted(WITHOUT_MODEL))
-def test_commands_that_run_no_model_have_no_options_of_one(command, capsys):
-    assert run([command, "--help"]) == 0
-    told = capsys.readouterr().out
-    assert not [option for option in (*MACHINE, "--model") if f"{option} " in told]
 
 
 def outcomes(commands, folder, **variables):

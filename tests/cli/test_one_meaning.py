@@ -85,30 +85,32 @@ def test_names_of_several_words_take_hyphens_and_underscores(task, capsys):
     assert "own-task" not in capsys.readouterr().err
 
 
+TEN = "--view --layer --heads --query --quantity --out --texts --open --evidence-of --model".split()
+SHORT = {"-m": "--model", "-o": "--out", "-t": "--texts", "-l": "--layer", "-p": "--plot"}
+
+
+MACHINE = {"--device", "--dtype", "--revision", "--batch-size"}
+WITHOUT_MODEL = {"check", "compare", "export"}
+"""They read files alone."""
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_help_begins_with_two_examples_that_parse(command, capsys):
+def test_help_begins_with_examples_and_help_all_explains_every_option(command, capsys):
     assert run([command, "--help"]) == 0
-    does, first, second, *_ = capsys.readouterr().out.split("\n\n")
+    short = capsys.readouterr().out
+    does, first, second, *_ = short.split("\n\n")
     assert does.endswith(".")
     for example in (first, second):
         words = shlex.split(" ".join(example.split()))
         assert words[:2] == ["headscope", command]
         app.parse_args(words[1:], exit_on_error=False, print_error=False)
-
-
-TEN = "--view --layer --heads --query --quantity --out --texts --open --evidence-of --model".split()
-SHORT = {"-m": "--model", "-o": "--out", "-t": "--texts", "-l": "--layer", "-p": "--plot"}
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_is_short_and_help_all_explains_every_option(command, capsys):
-    assert run([command, "--help"]) == 0
-    short = capsys.readouterr().out
     assert run([command, "--help-all"]) == 0
     whole = capsys.readouterr().out
     assert len(short.splitlines()) <= 60
     assert len(whole) >= len(short)
     options = {name for name in uses() if command in uses()[name]}
+    assert (options & MACHINE) == (set() if command in WITHOUT_MODEL else MACHINE)
+    assert "--model" not in options or command not in WITHOUT_MODEL
     for text in (short, whole):
         assert options <= set(re.findall(r"--[\w-]+", text))
     explained = set(re.findall(r"^│[ *]+(--[\w-]+)", whole, re.MULTILINE))

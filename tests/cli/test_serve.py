@@ -71,9 +71,10 @@ def get(address, token="", *, asks=None):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are other there")
-@pytest.mark.parametrize("connected", [False, True], ids=["alone", "with an open connection"])
 @pytest.mark.parametrize(
-    ("name", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]
+    ("name", "code", "word", "connected"),
+    [("SIGINT", 130, "interrupted", True), ("SIGTERM", 143, "terminated", False)],
+    ids=["with an open connection", "alone"],
 )
 def test_it_serves_until_it_is_interrupted_and_ends_cleanly(name, code, word, connected, started):
     process, lines = started

@@ -149,11 +149,9 @@ def changes_of(result):
 LONG = ("cat",) * 200
 BAD = " ".join(LONG)
 STUDIES = {
-    "heads": StudyRun(texts, hs.heads, bad=BAD),
     "heads by position": StudyRun(
         texts, hs.heads, {"position_mean": True, "random_weights": True}, bad=BAD
     ),
-    "atlas": StudyRun(texts, hs.atlas, bad=BAD),
     "atlas with norms": StudyRun(texts, hs.atlas, {"norms": True}, bad=BAD),
     "capture": StudyRun(
         texts,
@@ -202,15 +200,6 @@ STUDIES = {
         numbers=lambda result: {"sentences": sum(result.sentences)},
         other={"kind": "structural"},
         refused='reads "maps", now "states"',
-    ),
-    "ablate": StudyRun(
-        lambda count: texts(count // 2),
-        ablate,
-        {"heads": [(0, 1), (2, 3)], "layers": False},
-        needs="writer",
-        bad=BAD,
-        reason="index out of range",
-        numbers=changes_of,
     ),
     "ablate after a screen": StudyRun(
         lambda count: texts(count // 2),

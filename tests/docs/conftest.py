@@ -6,6 +6,7 @@ import json
 import shutil
 import wave
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial, partialmethod
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +23,7 @@ import headscope.testing
 from headscope.capturing import _hub
 from headscope.corpus._engines import this_process
 from headscope.patterns import Tally
+from headscope.studies.probe._probe import TRAININGS
 from headscope.testing import cipher_pairs, cipher_translator, tiny_model, tiny_tokenizer
 from headscope.views import _html
 from headscope.views.figures import Figure
@@ -414,6 +416,8 @@ def desk(request, cheap, models, files, tmp_path, monkeypatch):
     # taught for two steps, not 800: what is printed then is not looked at
     monkeypatch.setattr(headscope.testing, "cipher_translator", partial(cipher_translator, steps=2))
     monkeypatch.setattr(headscope.testing, "cipher_pairs", _few_pairs)
+    for name, how in TRAININGS.items():
+        monkeypatch.setitem(TRAININGS, name, replace(how, epochs=2))
     # Each worker loads torch for seconds; tests/corpus and tests/studies have real ones, and the
     # same bits come out.
     monkeypatch.setattr("headscope.corpus._run.pool", lambda workers: this_process())

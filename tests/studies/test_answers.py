@@ -135,11 +135,11 @@ def windowed(tokenizer, seed, window):
     return model, tokenizer
 
 
-@pytest.mark.parametrize("window", [6, 20, 40])
+@pytest.mark.parametrize("window", [6, 40])
 def test_what_cannot_be_seen_is_not_compared(readers, window):
     rows = [{"documents": [each], "question": "What is the code?"} for each in FACTS.values()]
-    rows += prompts()
-    for seed in range(3):
+    rows += prompts()[::2]
+    for seed in range(2):
         given = windowed(readers[1], seed, window)
         found = hs.answers(*given, rows, max_new_tokens=3)
         chances = []

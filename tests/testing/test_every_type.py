@@ -59,8 +59,8 @@ def test_every_type_is_every_type():
 
 
 def test_processes_answer_for_every_name():
-    answers = {each.name: each for each in examine_types(["bert", "gpt2", "resnet"], workers=2)}
-    assert set(answers) == {"bert", "gpt2", "resnet"}
+    answers = {each.name: each for each in examine_types(["bert", "resnet"])}
+    assert set(answers) == {"bert", "resnet"}
     assert answers["bert"] == examine_type("bert")
 
 
@@ -76,12 +76,12 @@ for name in sys.argv[2:]:
 def test_a_type_that_dies_or_hangs_costs_that_type(monkeypatch):
     monkeypatch.setattr(process, "CHILD", STUBBORN)
     names = ["first", "dies", "second", "hangs", "third"]
-    answers = {each.name: each for each in examine_types(names, seconds=3)}
+    answers = {each.name: each for each in examine_types(names, seconds=1, workers=2)}
     assert {name: each.unbuilt for name, each in answers.items()} == {
         "first": "",
         "dies": "its process died",
         "second": "",
-        "hangs": "it took more than 3 s",
+        "hangs": "it took more than 1 s",
         "third": "",
     }
     assert answers["third"].routes == ("interface",)

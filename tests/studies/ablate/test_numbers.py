@@ -30,7 +30,7 @@ def pairs(texts, *, graded):
     return list(zip(texts, texts[1:] + texts[:1], strict=True)), labels
 
 
-def ablations(shared, minilm, folder):
+def ablations(shared, minilm):
     """Everything that is compared, by name: called when it is wanted."""
     texts = sentences(shared)
     path = shared / "models" / "stories260K"
@@ -38,7 +38,6 @@ def ablations(shared, minilm, folder):
     few = {"heads": [(0, 1), (2, 3), (4, 7)], "layers": [1, 3]}
     task = tasks.next_word(tokenizer, texts, batch=4)
     grouped = {"groups": documents(texts)}
-    run = {"texts": texts, "part_size": 5, "progress": False}
 
     def masked():
         torch.manual_seed(0)
@@ -46,14 +45,8 @@ def ablations(shared, minilm, folder):
         words = tasks.masked_word(load_tokenizer(None), texts[:6], allow_unfit=True)
         return hs.ablate(own, words, allow_unfit=True, heads=False)
 
-    def alike(graded, **options):
+    def alike(graded):
         given, labels = pairs(texts, graded=graded)
-        if options:
-            rows = [
-                {"text": one, "text_b": two, "label": label}
-                for (one, two), label in zip(given, labels, strict=True)
-            ]
-            return hs.ablate(None, "likeness", texts=rows, **options)
         return hs.ablate(minilm[0], tasks.likeness(minilm[1], given, labels), **heads)
 
     heads = {"heads": [(0, 1), (3, 4), (5, 11)], "layers": [2]}
@@ -63,21 +56,9 @@ def ablations(shared, minilm, folder):
         "mean attention": lambda: hs.ablate(model, task, by="mean attention", **few),
         "mean output": lambda: hs.ablate(model, task, by="mean output", **few),
         "screen": lambda: hs.ablate(model, task, screen="gradient", top=4, **grouped),
-        "zero in parts": lambda: hs.ablate(
-            str(path), "next-word", out=folder / "zero", **few, **run
-        ),
-        "mean output in parts": lambda: hs.ablate(
-            str(path), "next-word", by="mean output", out=folder / "mean", **few, **run
-        ),
-        "screen in parts": lambda: hs.ablate(
-            str(path), "next-word", out=folder / "screen", screen="gradient", top=4, **run
-        ),
         "masked words": masked,
         "alike": lambda: alike(False),
         "graded": lambda: alike(True),
-        "graded in parts": lambda: alike(
-            True, out=folder / "graded", part_size=5, progress=False, **heads
-        ),
     }
 
 
@@ -91,8 +72,8 @@ def numbers_of(result):
 
 
 @pytest.fixture(scope="module")
-def every(shared, minilm, tmp_path_factory):
-    return ablations(shared, minilm, tmp_path_factory.mktemp("runs"))
+def every(shared, minilm):
+    return ablations(shared, minilm)
 
 
 # Its head for masked words is of random weights.

@@ -122,7 +122,7 @@ def test_only_the_layers_asked_for(grouped, see):
     assert len(seen.images) == 4 + 2
 
 
-@pytest.mark.parametrize(("layers", "heads"), [(2, 64), (48, 3), (3, 200), (90, 12)])
+@pytest.mark.parametrize(("layers", "heads"), [(2, 64), (90, 3), (3, 200)])
 @pytest.mark.parametrize(("view", "options"), [("overview", {}), ("pair", {"query": 1, "key": 1})])
 def test_numbers_of_layers_and_heads_do_not_overlap(see, rng, view, options, layers, heads):
     weights = random_weights(rng, (layers, heads, 3, 3))
@@ -230,8 +230,7 @@ def test_the_heat_of_words(see, options, words, title):
 
 
 @pytest.mark.parametrize("view", ["text", "matrix", "model", "overview"])
-@pytest.mark.parametrize("tokens", [60, 1000])
-@pytest.mark.parametrize("window", [None, 20])
+@pytest.mark.parametrize(("tokens", "window"), [(60, None), (400, 20)])
 def test_a_head_that_attends_evenly_has_no_colour(see, view, tokens, window):
     seen_keys = np.tri(tokens) if window is None else np.tri(tokens) - np.tri(tokens, k=-window)
     even = seen_keys / seen_keys.sum(axis=1, keepdims=True)
@@ -245,15 +244,10 @@ def test_a_head_that_attends_evenly_has_no_colour(see, view, tokens, window):
     if view == "text":
         assert set(fills(seen)) == {(255, 255, 255)}
         return
-    colours = {
-        tuple(rgb) for rgb in seen.images[0].reshape(-1, seen.images[0].shape[-1])[:, :3].tolist()
-    }
+    pixels = seen.images[0][..., :3].reshape(-1, 3) @ (1 << 16, 1 << 8, 1)
     # White, and the two colours of what may not be seen.
-    assert colours <= {
-        (255, 255, 255),
-        tuple(parse_hex(STYLE.masked)),
-        tuple(parse_hex(STYLE.edge)),
-    }
+    masked, edge = (int(colour.lstrip("#"), 16) for colour in (STYLE.masked, STYLE.edge))
+    assert set(np.unique(pixels).tolist()) <= {0xFFFFFF, masked, edge}
 
 
 def test_words_wrap_and_the_second_text_begins_a_line(pair, see):
