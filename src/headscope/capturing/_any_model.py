@@ -125,7 +125,8 @@ def watch(
         why = f"that of {', '.join(watched.left_out)} is in a form that is not known"
         why = why if watched.left_out else "run it inside the block, with torch's own operators"
         raise CaptureError(
-            f"{type(model).__name__} computed no softmax attention that could be seen; {why}"
+            f"{type(model).__name__} computed no softmax attention that could be seen (heads "
+            f"that are mixed before their softmax cannot be); {why}"
         )
     builder.complete()
     seen._records = builder.records(facts_of(model))
