@@ -121,27 +121,11 @@ def _data(shell: InteractiveShell, value: Any) -> dict[str, Any]:
     from headscope.views.figures import Figure
 
     if isinstance(value, View):
-        return {"text/plain": repr(value), "image/png": _picture(_figure_of(value))}
+        return {"text/plain": repr(value), "image/png": _picture(value.still())}
     if isinstance(value, Figure):
         return {"text/plain": "<Figure>", "image/png": _picture(value)}
     data, _ = shell.display_formatter.format(value)
     return _small(data)
-
-
-def _figure_of(view: Any) -> Any:
-    """The figure of what a view opens on; of one without a choice the overview, which is of weights
-    alone.
-    """
-    from headscope.views.figures import FigureOptions, figure
-
-    given = view.options
-    if "view" not in given:
-        return figure(view.record, view="overview", width=170)
-    return figure(
-        view.record,
-        width=170,
-        **{name: given[name] for name in FigureOptions.__annotations__ if name in given},
-    )
 
 
 def _small(data: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,16 @@ def elements(text):
     return found
 
 
+def test_a_notebook_keeps_a_picture_of_what_a_view_opens_on():
+    whole, one = hs.view(random_record()), hs.view(random_record(), view="matrix", layer=1, head=2)
+    large = hs.view(random_record(queries=300, keys=300))
+    assert whole._repr_png_().startswith(b"\x89PNG")
+    assert whole.still().recipe["view"] == "overview"
+    assert one._repr_png_() != whole._repr_png_()
+    # which would take longer than the page, and no figure shows what needs a choice of the reader
+    assert large._repr_png_() is hs.view(random_record(), view="neuron")._repr_png_() is None
+
+
 @pytest.mark.parametrize("name", ["head", "matrix", "text", "neuron"])
 def test_each_view_opens_by_its_name(name):
     made = hs.view(random_record(), view=name, layer=1, head=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
@@ -22,6 +23,11 @@ from headscope.views.options import PageOptions
 
 if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget
+
+MOST_STILL = 2**18
+"""Weights of a record up to which a notebook keeps a picture beside the page: it takes about as
+long again as the page for a sentence, and many times as long for a long text.
+"""
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,6 +105,25 @@ class View(FramedPage):
                 "without it, the view shows itself as a page"
             ) from None
         return ViewWidget(self)
+
+    def _repr_png_(self) -> bytes | None:
+        """What it opens on as a picture, for hosts that run no scripts; None of large records."""
+        stacks = self.record.stacks.values()
+        size = sum(len(one) * one.heads * len(one.query) * len(one.key) for one in stacks)
+        with suppress(HeadscopeError):  # such as without matplotlib
+            return self.still().to_bytes("png", dpi=110) if size <= MOST_STILL else None
+
+    def still(self) -> Any:
+        """The figure of what it opens on; without a choice, of all heads.
+
+        Raises:
+            FigureError: what it opens on is drawn by the viewer alone, or matplotlib is missing.
+        """
+        from headscope.views.figures import FigureOptions, figure
+
+        given: Any = self.options if "view" in self.options else {"view": "overview"}
+        names = FigureOptions.__annotations__.keys() & given
+        return figure(self.record, width=170, **{name: given[name] for name in names})
 
     def __repr__(self) -> str:
         return f"<View of {self.record.summary}>"
