@@ -8,8 +8,6 @@ than it needs (one query and one key in all heads of all layers) it asks for row
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 from threading import Lock
@@ -108,11 +106,10 @@ class OnDemand:
     options: PageOptions
     header: Page = field(init=False)
     _given: dict[str, dict[str, dict[int, np.ndarray | LazyArray]]] = field(init=False)
-    _sent: dict[str, bytes] = field(init=False)
+    sent: dict[str, bytes] = field(init=False)
+    """The chunks that were made together with the header: evidence and pictures."""
     _stacks: dict[str, PageStack] = field(init=False)
-    _kept: OrderedDict[tuple[str, int], PreparedLayer] = field(
-        init=False, default_factory=OrderedDict
-    )
+    _kept: dict[tuple[str, int], PreparedLayer] = field(init=False, default_factory=dict)
     _lock: Lock = field(init=False, default_factory=Lock)
     _small: dict[tuple[object, ...], dict[str, bytes]] = field(init=False, default_factory=dict)
     _making: Lock = field(init=False, default_factory=Lock)
@@ -135,21 +132,16 @@ class OnDemand:
             chunks=chunks,
             beside={name: of.header for name, of in self._beside.items()},
         )
-        self._sent = chunks.by_name
+        self.sent = chunks.by_name
         self._stacks = {stack["name"]: stack for stack in self.header["stacks"]}
         # Heads that the user chose are sent, however many they are.
         if "heads" not in self.options and "head" not in self.options:
             self._open_small()
 
-    @property
-    def sent(self) -> Mapping[str, bytes]:
-        """The chunks that were made together with the header: evidence and pictures."""
-        return self._sent
-
     def chunk(self, name: str) -> bytes | None:
         """The bytes of a chunk; None where there is no such chunk."""
-        if name in self._sent:
-            return self._sent[name]
+        if name in self.sent:
+            return self.sent[name]
         kind, _, rest = name.partition("/")
         if kind == PREFIX:
             of, _, chunk = rest.partition("/")
@@ -197,20 +189,17 @@ class OnDemand:
         """
         if not any(layer["layer"] == number for layer in stack["layers"]):
             return None
-        at = (stack["name"], number)
+        at = name, _ = stack["name"], number
         # Requests of one layer come at the same time: whoever holds the lock prepares it for all.
         with self._lock:
             if at not in self._kept:
-                layer = self.record[stack["name"]].layer(number)
-                self._kept[at] = _prepare(
-                    stack["name"],
-                    layer,
-                    own_heads(layer, stack["head_numbers"]),
-                    self._given[stack["name"]],
-                )
+                layer = self.record[name].layer(number)
+                heads = own_heads(layer, stack["head_numbers"])
+                self._kept[at] = _prepare(name, layer, heads, self._given[name])
                 while len(self._kept) > KEPT:
-                    self._kept.popitem(last=False)
-            self._kept.move_to_end(at)
+                    del self._kept[next(iter(self._kept))]
+            # The last is the one that was asked for last.
+            self._kept[at] = self._kept.pop(at)
             return self._kept[at]
 
     def _thumbs(self, stack: PageStack, row: int, some: slice) -> dict[str, bytes]:

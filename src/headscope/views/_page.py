@@ -116,17 +116,13 @@ def page_header(
 
     Args:
         record: the record that is shown.
-        options: options as the user gave them.
+        options: options as the user gave them, by `check_options`.
         stack_of: makes a stack's part of the header from its layers and the numbers of its heads
             that the page holds.
         given: the option ``quantities`` of each stack, by `given_quantities`.
         chunks: takes the bytes of the evidence and the pictures.
         beside: the headers of further records, by name.
-
-    Raises:
-        PageError: an unknown option or value.
     """
-    check_options(options)
     held = held_layers(record, options.get("include_layers"))
     heads, layers, stacks = {}, {}, []
     for name, numbers in held.items():
