@@ -117,6 +117,11 @@ def test_neither_are_those_in_a_pair_or_a_row(read, folder):
         hs.capture(*read, TEXTS[0], "texts.txt")
 
 
+def test_names_of_files_are_no_documents(folder):
+    with pytest.raises(TextError, match="document 2 'texts.txt' is the name of a file; give what"):
+        hs.answer(None, documents=[TEXTS[0], "texts.txt"], question="What is the code?")
+
+
 PAIRS = [
     ("text", "text_pair"),
     ("text", "text_b"),

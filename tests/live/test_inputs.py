@@ -9,7 +9,7 @@ import pytest
 
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .conftest import page_of
+from .conftest import TEXT, page_of
 
 
 def coded(data):
@@ -146,3 +146,13 @@ def assert_refused(page, given, words):
     answer = page.post("/ask", {"page": "one", "input": given})
     assert answer.status_code in (400, 413)
     assert words in answer.json()["error"]
+
+
+def test_a_page_says_that_the_model_cannot_read_the_words(page):
+    def notes(text):
+        return page.ask(text)[0]["header"].get("unseen", "")
+
+    assert notes(TEXT) == ""
+    said = notes("12 34 56")
+    assert "of the tokens of the text are [UNK]" in said
+    assert "allow_unfit" not in said

@@ -169,3 +169,17 @@ def test_groups_are_those_of_what_is_left(tokenizer):
     alone = hs.ablate(model, next_word(tokenizer, GOOD), layers=False)
     for ours, theirs in ((found.intact, alone.intact), (found.scores, alone.scores)):
         assert_close(ours, np.stack([theirs[:2].mean(axis=0), theirs[2]]))
+
+
+def test_texts_longer_than_the_model_reads_are_never_run(tokenizer, monkeypatch):
+    # A tokenizer of one's own knows no length; only the model does.
+    monkeypatch.setattr(tokenizer, "model_max_length", 10**30)
+    model, texts = tiny_model("llama", writes=True), [*GOOD, "the cat sat. " * 40]
+    most = model.config.max_position_embeddings
+    told = f"A text of the task has .* the model has positions for {most}.*model_max_length"
+    with pytest.raises(TextError, match=told):
+        hs.ablate(model, next_word(tokenizer, texts), heads=[(0, 0)], allow_unfit=True)
+    monkeypatch.setattr(tokenizer, "model_max_length", most)
+    with pytest.warns(UserWarning, match="text 3 .from 0. was left out"):
+        task = next_word(tokenizer, texts)
+    assert hs.ablate(model, task, heads=[(0, 0)], allow_unfit=True).examples == 3

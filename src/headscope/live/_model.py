@@ -18,8 +18,9 @@ from functools import lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from headscope.capturing import ParsedInput, parse_call
+from headscope.capturing import ParsedInput, check_known, parse_call
 from headscope.capturing.entry import prepared
+from headscope.capturing.fitness import ANYWAY
 from headscope.capturing.inputs.inputs import Inputs, position_limit
 from headscope.capturing.inputs.tokens import tokenized
 from headscope.capturing.many import bytes_of
@@ -233,9 +234,16 @@ class LiveModel:
                 output = self.reader.output(intact.answer, None)
         answers = PageAnswers(shown)
         clock.lap("view")
-        size = bytes_of(shown.record)
-        size += bytes_of(intact.ran.record) if asked.changes else 0
-        output = _with_moved(output, answers)
+        try:
+            for tokens in intact.inputs.source:
+                check_known(self.tokenizer, tokens.ids or (), "the text")
+        except TextError as error:
+            told = [answers.header.get("unseen"), str(error).removesuffix(f", or {ANYWAY}")]
+            answers.header["unseen"] = ". ".join(filter(None, told))
+        size = bytes_of(shown.record) + (bytes_of(intact.ran.record) if asked.changes else 0)
+        # How far the heads moved, as the header of a changed record has it.
+        moved = {one["name"]: one["moved"] for one in answers.header["stacks"] if "moved" in one}
+        output |= {"moved": moved} if moved else {}
         kept = KeptRecord(answers, output, asked.changes, clock.times, size)
         self.records.put(question, kept)
         return kept
@@ -328,12 +336,6 @@ class LiveModel:
                 f"The text has {tokens} tokens, and at most {most} are read at a time; shorten "
                 f"it{more}"
             )
-
-
-def _with_moved(output: LiveOutput, answers: PageAnswers) -> LiveOutput:
-    """With how far the heads moved, as the header of a changed record has it."""
-    moved = {one["name"]: one["moved"] for one in answers.header["stacks"] if "moved" in one}
-    return {**output, "moved": moved} if moved else output
 
 
 TEXTS: tuple[InputField, ...] = ("text", "text_b", "target")

@@ -235,15 +235,13 @@ class _LiveAnswers:
         return self._host.second
 
     def _most_bytes(self) -> int:
-        if not {"image", "audio"} & set(self._host.facts["fields"]):
-            return MOST_BYTES
+        takes = {"image", "audio"} & set(self._host.facts["fields"])
         # base64 makes four bytes of three
-        return MOST_BYTES + self._host.limits["picture_bytes"] * 4 // 3
+        return MOST_BYTES + (self._host.limits["picture_bytes"] * 4 // 3 if takes else 0)
 
 
 def _head_of(kept: KeptRecord, began: float) -> dict[str, Any]:
     """What an answer holds of a record, in addition to its chunks."""
-    whole = round(1000 * (time.perf_counter() - began), 2)
     return {
         "id": kept.id,
         "header": kept.answers.header,
@@ -251,7 +249,7 @@ def _head_of(kept: KeptRecord, began: float) -> dict[str, Any]:
         "changes": kept.changes,
         "address": address_of(kept.changes),
         "python": python_of(kept.changes),
-        "timings": {**kept.timings, "all": whole},
+        "timings": {**kept.timings, "all": round(1000 * (time.perf_counter() - began), 2)},
     }
 
 

@@ -60,8 +60,7 @@ def parse_write(live: LiveModel, given: Any) -> WriteRequest:
         type(id) is not int or id not in known for id in written
     ):
         raise TextError(f"written is a list of numbers from 0 to {known[-1]}")
-    count = tokens if tokens is not None else SHOWN
-    return WriteRequest(asked, count, at, written, bool(given.get("lens", False)))
+    return WriteRequest(asked, tokens or SHOWN, at, written, bool(given.get("lens", False)))
 
 
 def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell) -> None:
@@ -91,8 +90,7 @@ def write(live: LiveModel, request: WriteRequest, signal: StopSignal, tell: Tell
     text = prompt.text + (written.text if written is not None else "")
     kept = live.keep(f"written {text} {request.asked.changes}", view(record), request.asked.changes)
     stopped = "end" if written is not None and written.stop == "end" else "length"
-    end: WriteEnd = {"id": kept.id, "text": text, "stopped": stopped}
-    tell(end)
+    tell(WriteEnd(id=kept.id, text=text, stopped=stopped))
 
 
 def _prompt(live: LiveModel, request: WriteRequest) -> ParsedInput:

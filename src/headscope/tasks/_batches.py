@@ -86,11 +86,8 @@ class Examples:
 
     def padded(self) -> list[dict[str, torch.Tensor]]:
         """The texts as padded batches; of pairs the second texts stand below all first ones."""
-        batches = []
-        for part in self.parts:
-            sides = zip(*(self.rows[each] for each in part), strict=True)
-            batches.append(padded(list(chain.from_iterable(sides))))
-        return batches
+        sides = [zip(*(self.rows[each] for each in part), strict=True) for part in self.parts]
+        return [padded(list(chain.from_iterable(of_part))) for of_part in sides]
 
 
 def read_examples(

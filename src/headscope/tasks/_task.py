@@ -13,10 +13,14 @@ from torch import nn
 
 from headscope.capturing.device import device_of
 from headscope.capturing.fitness import check_fit, first_ids
+from headscope.capturing.inputs.inputs import check_length
 from headscope.errors import InterventionError
 from headscope.evidence.groups import group_of, several_groups
 
 Batch = Mapping[str, Any]
+SHORTER = (
+    "make the task with tokenizer.model_max_length set, which leaves out or cuts what is longer"
+)
 if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types
     Values: TypeAlias = np.ndarray
 else:
@@ -127,19 +131,17 @@ class Task:
         )
 
     def _scored(self, model: nn.Module, number: int) -> Any:
-        device = device_of(model)
-        batch = dict(self.batches[number])
-        for name, value in batch.items():
-            batch[name] = value.to(device) if isinstance(value, torch.Tensor) else value
-        return self.score(model, batch)
+        device, given = device_of(model), dict(self.batches[number])
+        tensors = {name: own for name, own in given.items() if isinstance(own, torch.Tensor)}
+        if "input_ids" in tensors:
+            check_length(model, tensors["input_ids"].shape[-1], "A text of the task", SHORTER)
+        return self.score(model, given | {name: own.to(device) for name, own in tensors.items()})
 
     def joined(self, batches: Sequence[np.ndarray]) -> Values:
         """The values of all batches, in the order in which the examples were given."""
         values = np.concatenate(batches)
-        if self.order is None:
-            return values
         # Batches hold examples by length: row i of the values is of example order[i].
-        return values[np.argsort(self.order)]
+        return values if self.order is None else values[np.argsort(self.order)]
 
     def scores(self, values: Values) -> Float[np.ndarray, " example"]:
         """The score of each example."""

@@ -295,10 +295,10 @@ def check_text(text: Any, name: str = "text") -> str:
             f"The {name} holds half of a character (U+{ord(half[0]):04X} at position "
             f"{half.start()}), which no tokenizer reads; take it out, or write the whole character"
         )
-    if name in ("text", "second text") and Path(text.strip()).suffix and names_file(text):
+    if re.match("(second )?text|document", name) and Path(text.strip()).suffix and names_file(text):
         raise TextError(
             f"The {name} {text!r} is the name of a file; give what the file holds, or the name "
-            "alone, not in a list, and its texts are read"
+            "alone, not in a list, where several texts are read"
         )
     return text
 
