@@ -148,6 +148,7 @@ def assert_refused(page, given, words):
     assert words in answer.json()["error"]
 
 
+@pytest.mark.filterwarnings("ignore:100% of the tokens")
 def test_a_page_says_that_the_model_cannot_read_the_words(page):
     def notes(text):
         return page.ask(text)[0]["header"].get("unseen", "")

@@ -368,13 +368,12 @@ class PromptRunner:
         model = self.writer.model
         known = (self.tokenizer.pad_token_id, *ends_of(model, self.writer.arguments), 0)
         padding = next(number for number in known if number is not None)
-        reads = set(encodings[0]).intersection(arguments_of(model)) - {"attention_mask"}
+        reads = {"input_ids", *encodings[0].keys() & arguments_of(model)} - {"attention_mask"}
         if others := sorted(reads - {"input_ids", KINDS}):
             raise CaptureError(
                 f"{type(model).__name__} reads {', '.join(others)} of its tokenizer, and it "
                 "is not known how that continues with the words it writes; capture the whole text"
             )
-        reads |= {"input_ids"}
         rows = [{name: list(each[name]) for name in sorted(reads)} for each in encodings]
         return side_by_side(model, rows, sources, before=padding)
 
