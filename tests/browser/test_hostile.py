@@ -327,7 +327,7 @@ def test_tokens_of_a_comparison_are_text(show, hostile):
         assert f"A: {NAME} “{NAME}”" in view.text("[data-note]")
 
 
-SHELLS = ("widget", "server", "frame", "bertviz head_view", "bertviz model_view")
+SHELLS = ("widget", "server", "frame", "bertviz head_view")
 
 
 @pytest.mark.parametrize("shell", SHELLS)

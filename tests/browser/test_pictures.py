@@ -129,8 +129,7 @@ def test_a_served_page_asks_for_its_pictures(served, record):
         np.testing.assert_array_equal(pixels_of(view, ".pictured .ink"), record.pictures[0])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize(("scheme", "signed"), [("light", False), ("dark", True)])
 def test_the_scale_is_what_is_seen_on_the_picture(show, record, scheme, signed):
     """On a picture without ink each end of the bar looks as the patches that have it."""
     row = np.array([0, 1, 0, -1, 1, 0, -1.0]) if signed else np.array([0, 1, 0, 0, 1, 0, 0.0])
