@@ -3,6 +3,7 @@ source.
 """
 
 import numpy as np
+import pytest
 
 import headscope as hs
 from headscope import tasks
@@ -57,3 +58,29 @@ def test_digits(shared):
     assert found.grid().shape == (6, 4)
     assert found.shared == "layers below the changed one were computed once"
     assert found.by_layer().min() < -0.2
+
+
+def test_stories(shared):
+    model, tokenizer = load_model(shared / "models" / "stories260K", writes=True)
+    texts = [
+        "Once upon a time, there was a little girl named Lily.",
+        "Tom and Sue went to the park to play with a ball.",
+    ]
+    found = hs.ablate(model, tasks.next_word(tokenizer, texts), by="uniform", heads=False)
+    assert found.baseline > -3
+    assert found.by_layer().shape == (5,)
+    assert (found.change < 0).all()
+
+
+def test_the_demo_model_tells_pairs_apart(minilm):
+    model, tokenizer = minilm
+    pairs = [
+        ("A man is eating.", "Somebody eats."),
+        ("A cat sleeps.", "A cat is asleep."),
+        ("It rains.", "Two dogs run."),
+    ]
+    found = hs.ablate(
+        model, tasks.likeness(tokenizer, pairs, [1, 1, 0]), heads=[(5, 3)], layers=False
+    )
+    assert found.baseline == pytest.approx(1)
+    assert found.shared == "layers below the changed one were computed once"

@@ -9,6 +9,41 @@ import headscope as hs
 from headscope.capturing import load_model, load_tokenizer
 from headscope.record import Layer
 
+PAIR = ("I went to the store.", "At the store, I bought fresh strawberries.")
+
+
+@pytest.fixture(scope="module")
+def bert_base(shared):
+    """Stored attention of bert-base-uncased on Vig's demonstration pair."""
+    weights = np.load(shared / "attention" / "bert-base-uncased_store-strawberries.npz")["all"]
+    tokens = json.loads((shared / "attention" / "tokens.json").read_text())[
+        "bert-base-uncased_store-strawberries"
+    ]
+    return hs.from_weights(
+        weights, tokens["tokens"]["all"][0], sentence_b_start=8, model="bert-base-uncased"
+    )["self"]
+
+
+def test_bert_base_head_2_0_looks_at_the_next_word(bert_base):
+    weights, special = bert_base.weights(layer=2, head=0), bert_base.query.special
+    inside = [i for i in range(len(special) - 1) if not special[i] and not special[i + 1]]
+    assert np.mean([weights[i, i + 1] for i in inside]) > 0.999
+
+
+def test_bert_base_head_7_3_rests_on_separators(bert_base):
+    separators = [i for i, piece in enumerate(bert_base.key.pieces) if piece == "[SEP]"]
+    assert bert_base.weights(layer=7, head=3)[:, separators].sum(axis=-1).mean() == pytest.approx(
+        0.90, abs=0.005
+    )
+
+
+def test_bert_base_head_0_0_spreads_over_its_own_sentence(bert_base):
+    weights, segments = bert_base.weights(layer=0, head=0), np.array(bert_base.key.segments)
+    words = [i for i, special in enumerate(bert_base.key.special) if not special]
+    among = weights[np.ix_(words, words)]
+    same = segments[words][:, None] == segments[words][None, :]
+    assert (among * same).sum() / among.sum() == pytest.approx(0.97, abs=0.01)
+
 
 def test_stored_gpt2_weights_follow_from_its_queries_and_keys(shared):
     stored = np.load(shared / "attention" / "gpt2_john-smith_qk.npz")
@@ -42,6 +77,12 @@ def test_marian_encoder_decoder_and_cross(shared):
         "decoder": (14, 14),
         "cross": (14, 7),
     }
+
+
+def test_minilm_on_the_demonstration_pair(minilm):
+    record = hs.capture(*minilm, *PAIR)
+    assert record.verified < 1e-5
+    assert record["self"].query.pieces[15:17] == ("straw", "##berries")
 
 
 def test_minilm_on_512_tokens_of_a_novel(minilm, shared, tmp_path):

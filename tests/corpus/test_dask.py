@@ -67,6 +67,14 @@ def test_a_study_of_a_model_gives_the_same_numbers(cluster, tmp_path):
     assert_close(*runs)
 
 
+def test_a_killed_worker_costs_nothing(cluster, corpus, tmp_path):
+    once = CorpusText(f"die-once:{tmp_path / 'died'}")
+    engine = given(cluster.get_executor(pure=False))
+    with ran([*corpus, once], engine=engine, part_size=12) as finished:
+        assert finished.failed == []
+    assert (tmp_path / "died").exists()
+
+
 def test_a_text_that_ends_its_worker_is_named(cluster, corpus, tmp_path):
     engine = given(cluster.get_executor(pure=False))
     with ran([*corpus, CorpusText("die now")], engine=engine, part_size=12) as finished:

@@ -421,7 +421,7 @@ def groups_in(texts: Any) -> tuple[Any, ...] | None:
     return read_groups(read_rows(texts)) if _is_file(texts) else None
 
 
-def _renamed(given: Mapping) -> Mapping:
+def _by_our_names(given: Mapping) -> Mapping:
     """The same with texts under our names, whatever a data set calls them; other columns stay."""
     renamed = dict(given)
     wanted = {"text": FIRST, "text_pair": SECOND}
@@ -448,7 +448,7 @@ def _check_spelling(given: Mapping) -> None:
 
 def _from_mapping(given: Mapping) -> ParsedInput:
     asked = {key: given[key] for key in ASKED if key in given}
-    given = {**given, "text": asked} if is_conversation(given) else _renamed(given)
+    given = {**given, "text": asked} if is_conversation(given) else _by_our_names(given)
     if "text" not in given and "content" in given:
         raise TextError(
             "A content is read as a message of a conversation, which is a list: [{'role': ..., "
