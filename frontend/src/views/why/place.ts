@@ -8,10 +8,10 @@ const [COLUMNS, PILLS] = [
   [16, 30],
   [5, 9],
 ];
-/** Pixels between columns at most, and from which on words stand upright; a gap is this part of it. */
-const [WIDEST, UPRIGHT, GAP] = [96, 46, 0.45];
-/** Pixels of a letter. */
-const LETTER = 6.6;
+/** Pixels between columns at most; a gap is this part of it. */
+const [WIDEST, GAP] = [96, 0.45];
+/** Pixels of a letter, and letters of a word at most where words stand side by side or are turned. */
+const [LETTER, LONGEST] = [7.6, 12];
 
 type Point = readonly [x: number, y: number];
 type Curve = readonly [Point, Point, Point, Point];
@@ -106,7 +106,7 @@ export function placedWhy(picture: WhyData, stop: number, width: number) {
   const touched = new Set([at, ...lines.flatMap(({ key, query }) => [key, query])]);
   const isAll = columns.length <= COLUMNS[isSmall ? 0 : 1];
   const shown = [...columns.keys()].filter((column) => isAll || touched.has(column));
-  const [left, right] = isSmall ? [26, 30] : [84, 62];
+  const [left, right] = isSmall ? [26, 30] : [118, 62];
   const gaps = shown.map((column, place) => (place > 0 && column !== shown[place - 1] + 1 ? GAP : 0));
   const units = shown.length - 1 + gaps.reduce((sum, gap) => sum + gap, 0);
   const room = width - left - right;
@@ -119,9 +119,11 @@ export function placedWhy(picture: WhyData, stop: number, width: number) {
     if (gaps[place] > 0) breaks.push(x - step * (0.5 + GAP / 2));
     xs.set(column, x);
   });
-  const rise = Math.min(isSmall ? 90 : 140, Math.max(24, (isSmall ? 350 : 480) / (rows.length - 1)));
+  // The words are seen without scrolling, up to some ten layers.
+  const rise = Math.min(isSmall ? 90 : 120, Math.max(28, 360 / (rows.length - 1)));
   const ys = rows.map((_, row) => 56 + (rows.length - 1 - row) * rise);
-  const isTurned = step < UPRIGHT;
+  // Words are turned where one of them has no room: "document 1" must not lose its number.
+  const isTurned = shown.some((column) => step < LETTER * Math.min(LONGEST, columns[column].label.length));
   const tops = new Map([[at, rows.length - 1]]);
   for (const { key, query, keyRow, queryRow } of lines) {
     tops.set(key, Math.max(tops.get(key) ?? 0, keyRow));
@@ -135,7 +137,7 @@ export function placedWhy(picture: WhyData, stop: number, width: number) {
     isTurned,
     breaks,
     /** Letters of a word that have room. */
-    letters: isTurned ? 12 : Math.max(3, Math.floor((step + (isAll ? 0 : 20)) / LETTER) - 1),
+    letters: isTurned ? LONGEST : Math.max(LONGEST, Math.floor((step + (isAll ? 0 : 20)) / LETTER) - 1),
     /** The highest row of each column that a line touches. */
     tops,
     lines: placed.map(({ line, width: wide, curve }): PlacedLine => ({ line, width: wide, path: pathOf(curve) })),
