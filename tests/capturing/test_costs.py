@@ -84,5 +84,7 @@ def test_what_a_capture_asks_of_the_device(keep, monkeypatch):
     each = {name: more[name] - few[name] for name in few}
     operators = few["operators"] + (LAYERS - 2) * each["operators"]
     assert operators <= OPERATORS[keep], each
+    # Ids, mask and proof, whatever the number of texts and layers.
+    assert few["readings"] <= 3
     assert each["readings"] == 0
     assert each["copies"] <= TENSORS[keep]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import UserDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, Unpack
@@ -363,8 +363,8 @@ def _sides(
     """Tokens of each example: those of the source, and those that its decoder reads."""
     read, written = _ids(arguments), _ids(arguments, "decoder_input_ids")
     if tokenizer is None or not (len(read) or len(written)):
-        rows = map(torch.Tensor.tolist, (*read, *written))
-        numbered = [Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids)) for ids in rows]
+        each = (*read, *written)
+        numbered = [Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids)) for ids in each]
         return tuple(numbered[: len(read)]), tuple(numbered[len(read) :])
     # What is known of a token is asked of the tokenizer once for all texts.
     specials = SpecialTokens.of(tokenizer)
@@ -373,7 +373,7 @@ def _sides(
         tokens_from_encoding(tokenizer, encoding, example=example, specials=specials)
         for example in range(len(read))
     )
-    target = tuple(tokens_from_ids(tokenizer, ids.tolist(), specials=specials) for ids in written)
+    target = tuple(tokens_from_ids(tokenizer, ids, specials=specials) for ids in written)
     return source, target
 
 
@@ -438,10 +438,11 @@ def _with_more(inputs: Inputs, model: Any, options: CaptureOptions) -> Inputs:
     return replace(inputs, arguments=arguments)
 
 
-def _ids(arguments: Mapping[str, torch.Tensor], name: str = "input_ids") -> Sequence[torch.Tensor]:
+def _ids(arguments: Mapping[str, torch.Tensor], name: str = "input_ids") -> list[list[int]]:
     """The ids of each example; empty without ids, or if a position has several (codes of sound)."""
     ids = arguments.get(name)
-    return () if ids is None or ids.ndim != 2 else list(ids)
+    # Of all at once: a device is waited for once.
+    return [] if ids is None or ids.ndim != 2 else ids.tolist()
 
 
 def _bare_inputs(
