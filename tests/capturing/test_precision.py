@@ -79,6 +79,15 @@ def test_eager_weights_in_half_precision_are_the_models_own(family, dtype, keep)
             np.testing.assert_allclose(layer.statistics.largest, own.max(-1), atol=1e-6)
 
 
+def test_a_record_names_the_autocast_it_was_made_under():
+    model, tokenizer = tiny_model("gpt2"), tiny_tokenizer()
+    with autocast():
+        under = hs.capture(model, tokenizer, "the cat sat on it.")
+    plain = hs.capture(model, tokenizer, "the cat sat on it.")
+    assert "float32, autocast bfloat16" in under.model.ran
+    assert "autocast" not in plain.model.ran
+
+
 def test_settings_are_off_inside_and_come_back(float32):
     a, b = torch.randn(8, 8), torch.randn(8, 8)
     products = torch.backends.mkldnn.matmul, torch.backends.cuda.matmul

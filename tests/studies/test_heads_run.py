@@ -202,7 +202,7 @@ CHANGES = {
     ),
 }
 SAID = {
-    "autocast": "runs on .* autocast torch.bfloat16",
+    "autocast": "runs on .* autocast bfloat16",
     "interventions": r'by "nothing", now "layer 0: output set to zero \(all heads\)"\. Give',
     "scale": "begun with something else: modules and their numbers ",
     "module": "begun with something else: modules and their numbers ",

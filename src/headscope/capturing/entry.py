@@ -363,9 +363,8 @@ def _sides(
     """Tokens of each example: those of the source, and those that its decoder reads."""
     read, written = _ids(arguments), _ids(arguments, "decoder_input_ids")
     if tokenizer is None or not (len(read) or len(written)):
-        each = (*read, *written)
-        numbered = [Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids)) for ids in each]
-        return tuple(numbered[: len(read)]), tuple(numbered[len(read) :])
+        named = [Tokens(pieces=tuple(map(str, ids)), ids=tuple(ids)) for ids in (*read, *written)]
+        return tuple(named[: len(read)]), tuple(named[len(read) :])
     # What is known of a token is asked of the tokenizer once for all texts.
     specials = SpecialTokens.of(tokenizer)
     # The encoding has words and offsets for the source only; for the target it has just ids.

@@ -33,9 +33,10 @@ def facts_of(model: Any) -> ModelFacts:
     """The facts about a loaded model that a record keeps."""
     config = getattr(model, "config", None)
     parameter = next(model.parameters(), None)
-    dtype = device = ""
-    if parameter is not None:
-        dtype, device = str(parameter.dtype).removeprefix("torch."), str(device_of(model))
+    device = "" if parameter is None else str(device_of(model))
+    dtype = "" if parameter is None else str(parameter.dtype)
+    if (kind := device.partition(":")[0]) in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
+        dtype += f", autocast {torch.get_autocast_dtype(kind)}"
     # Of a model that device_map spread, all places of its weights.
     spread = (getattr(model, "hf_device_map", None) or {}).values()
     devices = {f"cuda:{each}" if isinstance(each, int) else str(each): None for each in spread}
@@ -48,7 +49,7 @@ def facts_of(model: Any) -> ModelFacts:
         model_type=getattr(config, "model_type", ""),
         class_name=type(model).__name__,
         implementation=getattr(config, "_attn_implementation", None) or "",
-        dtype=dtype,
+        dtype=dtype.replace("torch.", ""),
         device=device,
         quantization=quantised(config),
         versions={name: _version(name) for name in ("headscope", "torch", "transformers")},

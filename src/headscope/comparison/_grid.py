@@ -126,10 +126,10 @@ def rounding_distance(
 
 def epsilon_of(*layers: Layer, dtypes: Sequence[str] = ()) -> float:
     """Distance of 1 from the next number, in the coarsest numbers that weights of these layers come
-    from.
+    from; under autocast that is its own.
     """
     names = [*dtypes, *(array.dtype.name for layer in layers for array in _sources(layer))]
-    return max((EPSILON.get(name, SINGLE) for name in names), default=SINGLE)
+    return max((EPSILON.get(name.rpartition(" ")[2], SINGLE) for name in names), default=SINGLE)
 
 
 def grid_tokens(alignment: TokenAlignment, a: Tokens, b: Tokens) -> Tokens:

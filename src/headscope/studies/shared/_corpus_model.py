@@ -192,8 +192,6 @@ def _with_head(model: NamedModel, tokenizer: Any, loading: dict[str, Any]) -> An
 
 def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     """What the numbers of a model depend on beside the texts."""
-    import torch
-
     from headscope.capturing.facts import facts_of, weights_name
 
     config = getattr(model, "config", None)
@@ -206,9 +204,6 @@ def facts_of_model(model: Any, tokenizer: Any) -> dict[str, str]:
     facts = facts_of(model)
     # Workers may have a GPU each, which is none of what the numbers depend on.
     ran = re.sub(r"\bcuda:\d+", "cuda", facts.ran)
-    kind = facts.device.partition(":")[0]
-    if kind in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
-        ran = f"{ran}, autocast {torch.get_autocast_dtype(kind)}"
     return {
         "weights": weights_name(model, anew=True),
         "config": _digest(settings),
