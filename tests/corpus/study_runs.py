@@ -207,7 +207,7 @@ STUDIES = {
         {"screen": "gradient", "top": 2, "layers": False, "random_weights": True},
         needs="writer",
         bad=BAD,
-        reason="index out of range",
+        reason="the model has positions for",
         numbers=lambda result: changes_of(result) | {"estimates": list(result.estimates.values())},
     ),
     "ablate by means": StudyRun(
@@ -216,7 +216,7 @@ STUDIES = {
         {"by": "mean output", "heads": [(0, 1), (2, 3)], "layers": False, "random_weights": True},
         needs="writer",
         bad=BAD,
-        reason="index out of range",
+        reason="the model has positions for",
         numbers=changes_of,
     ),
     "faithfulness": StudyRun(
