@@ -34,7 +34,7 @@ def facts_of(model: Any) -> ModelFacts:
     config = getattr(model, "config", None)
     parameter = next(model.parameters(), None)
     device = "" if parameter is None else str(device_of(model))
-    dtype = "" if parameter is None else str(parameter.dtype)
+    dtype = str(getattr(parameter, "dtype", ""))
     if (kind := device.partition(":")[0]) in ("cpu", "cuda") and torch.is_autocast_enabled(kind):
         dtype += f", autocast {torch.get_autocast_dtype(kind)}"
     # Of a model that device_map spread, all places of its weights.
