@@ -330,12 +330,13 @@ def test_a_link_with_an_unknown_quantity_shows_weights(show, record):
 def test_a_pinned_word_is_named_in_place_of_the_direction(opened):
     page = opened("text", "weight")
     direction = page.page.locator('[aria-label="Direction"] [aria-pressed="true"]')
-    assert direction.all_inner_texts() == ["received"]
+    pinned = page.page.locator(".view-note b")
+    assert (direction.all_inner_texts(), pinned.inner_text()) == (["received"], "")
     page.token("query", 2).click()
-    assert direction.all_inner_texts() == ["from went"]
+    assert (direction.all_inner_texts(), pinned.inner_text()) == ([], "from went")
     page.page.locator('[data-option="given"]').click()
     page.settle()
-    assert direction.all_inner_texts() == ["given"]
+    assert (direction.all_inner_texts(), pinned.inner_text()) == (["given"], "")
     assert "query=" not in page.address()
 
 
