@@ -22,8 +22,8 @@ from headscope.capturing.calls.call import Call, Visibility
 from headscope.capturing.device import allowed_apart
 from headscope.errors import CaptureError
 
-ROWS_CHECKED = 8
-"""Number of rows of each head of each text that are recomputed to check a layer."""
+ROWS_CHECKED = 16
+"""Number of rows of each head that are recomputed to check a layer."""
 TOLERANCE = 1e-4
 """Difference allowed in single precision, relative to the largest value of the layer output."""
 EXPLAINED_WITHIN = 2e-5
@@ -46,9 +46,9 @@ class Proof(NamedTuple):
         against: see `against`.
         relative: the difference allowed, relative to the largest value.
         is_padded: whether the call has padding.
-        numbers: of weights that are padded or the model's own, the least, the largest share of a
-            row on padding, and by how much the sum of a row differs from 1 where it differs most;
-            and for each text the largest difference and the largest value of the layer output.
+        numbers: the least weight, the largest share of a row on padding, by how much the sum of a
+            row differs from 1 where it differs most, and for each text the largest difference and
+            the largest value of the layer output.
     """
 
     name: str
@@ -71,14 +71,13 @@ class Proof(NamedTuple):
         """
         compared = [call.context] if call.output is None else [call.context, call.output]
         relative = max(allowed_apart(each, TOLERANCE) for each in compared)
-        numbers = difference(call, weights, rows).flatten()
-        # What was recomputed is a softmax in any case.
-        if weights.numel() and not (padding is None and call.weights is None):
-            least = lost = weights.amin()  # a third of the time of min
-            if padding is not None:
-                lost = (weights * padding[:, None, None]).sum(-1).max()
-            of_weights = torch.stack([least, lost, _excess(call, weights)])
-            numbers = torch.cat([of_weights, numbers])
+        # a third of the time of min
+        lost = least = weights.amin() if weights.numel() else weights.new_zeros(())
+        if padding is not None:
+            lost = (weights * padding[:, None, None]).sum(-1).max()
+        of_weights = torch.stack([least, lost, _excess(call, weights)])
+        of_output = difference(call, weights, rows)
+        numbers = torch.cat([of_weights, *of_output])
         return cls(call.name, against(call), relative, padding is not None, numbers)
 
     def facts(self, numbers: Sequence[float]) -> list[dict[str, Any]]:
@@ -89,8 +88,7 @@ class Proof(NamedTuple):
                 softmax over real keys: negative, as where heads are mixed after the softmax
                 (talking heads), with rows that do not sum to 1, or on padding.
         """
-        # Two numbers of each text stand behind three of the weights, or alone.
-        least, lost, excess, *rest = numbers if len(numbers) % 2 else (0.0, 0.0, 0.0, *numbers)
+        least, lost, excess, *rest = numbers
         if least < 0 or abs(excess) > SUMS_WITHIN:
             wrong = f"weights is {least:.3g}" if least < 0 else f"rows sums to {1 + excess:.4g}"
             raise CaptureError(

@@ -9,7 +9,6 @@ statistics are made of, come in blocks; checks and interventions take chosen row
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -41,11 +40,11 @@ class QueryRows:
     """A choice of queries of each text of a call.
 
     Args:
-        at: positions of the queries: a slice if they are the same in all texts, or ``[text row]``;
-            None for all queries.
+        at: positions of the queries, ``[row]`` if they are the same in all texts, or ``[text
+            row]``; None for all queries.
     """
 
-    at: torch.Tensor | slice | None = None
+    at: torch.Tensor | None = None
 
     @classmethod
     def spread(cls, positions: Sequence[torch.Tensor], queries: int, most: int) -> QueryRows:
@@ -60,9 +59,10 @@ class QueryRows:
         """
         lengths = {len(at) for at in positions}
         rows = min(most, max(lengths))
-        if lengths == {queries}:  # views, up to the last, which sees most
-            step = max(1, -(-queries // most))
-            return cls(slice((queries - 1) % step, queries, step))
+        if lengths == {queries}:
+            if queries <= most:
+                return cls()
+            return cls(spread(queries, most).to(positions[0].device))
         row_numbers = [spread(len(at), min(rows, len(at))).to(at.device) for at in positions]
         row_numbers = [
             torch.cat([chosen, chosen[-1:].expand(rows - len(chosen))]) for chosen in row_numbers
@@ -77,8 +77,8 @@ class QueryRows:
         """
         if self.at is None or tensor.shape[axis] == 1:
             return tensor
-        if isinstance(self.at, slice):
-            return tensor[(slice(None),) * axis + (self.at,)]
+        if self.at.ndim == 1:
+            return tensor.index_select(axis, self.at)
         texts, rows = self.at.shape
         sizes = [texts, *tensor.shape[1:]]
         at = self.at.view([texts] + [1] * (axis - 1) + [rows] + [1] * (tensor.ndim - axis - 1))
@@ -88,10 +88,9 @@ class QueryRows:
 
     def positions(self, queries: int, device: torch.device) -> torch.Tensor:
         """Positions of the rows, ``[text row]`` or ``[1 row]``."""
-        if isinstance(self.at, torch.Tensor):
-            return self.at
-        every = torch.arange(queries, device=device)[None]
-        return every if self.at is None else every[:, self.at]
+        if self.at is None:
+            return torch.arange(queries, device=device)[None]
+        return self.at[None] if self.at.ndim == 1 else self.at
 
 
 ALL = QueryRows()
@@ -132,7 +131,6 @@ class WeightsBlock(NamedTuple):
 Place = tuple[slice, slice, slice]
 
 
-@full_precision()
 def weights_of(call: Call, visibility: Visibility, rows: QueryRows = ALL) -> torch.Tensor:
     """Weights ``[text head row key]`` in float32 or better: the model's own where it gave them.
 
@@ -165,11 +163,8 @@ def of_rows(call: Call, visibility: Visibility, rows: QueryRows) -> tuple[Call, 
     seen = Visibility(visible_of(call, visibility, rows), bias=bias, alive=alive)
     if rows.at is None:
         return call, seen
-    fewer = copy(call)
-    fewer.query = None if call.query is None else rows.of(call.query)
-    fewer.weights = None if call.weights is None else rows.of(call.weights)
-    fewer.context = rows.of(call.context, axis=1)
-    return fewer, seen
+    query, weights = (None if one is None else rows.of(one) for one in (call.query, call.weights))
+    return replace(call, query=query, weights=weights, context=rows.of(call.context, axis=1)), seen
 
 
 @torch.no_grad()
@@ -314,13 +309,15 @@ def scores_of(query: torch.Tensor, key: torch.Tensor, call: Call) -> torch.Tenso
     dtype = torch.promote_types(query.dtype, torch.float32)
     scaled, key = query.to(dtype) * call.scale, key.to(dtype)
     shared = scaled.reshape(len(query), key.shape[1], -1, query.shape[-1])
-    scores = (shared @ key.transpose(-1, -2)).view(*query.shape[:3], -1)
+    scores = _products(shared, key.transpose(-1, -2)).view(*query.shape[:3], -1)
     if call.soft_cap is None:
         return scores
     return torch.tanh(scores / call.soft_cap) * call.soft_cap
 
 
-def difference(call: Call, weights: torch.Tensor, rows: QueryRows = ALL) -> torch.Tensor:
+def difference(
+    call: Call, weights: torch.Tensor, rows: QueryRows = ALL
+) -> tuple[torch.Tensor, torch.Tensor]:
     """How far the layer output recomputed from weights and values is from the model's own.
 
     Args:
@@ -329,13 +326,12 @@ def difference(call: Call, weights: torch.Tensor, rows: QueryRows = ALL) -> torc
         rows: which queries.
 
     Returns:
-        ``[2 text]``: the largest absolute difference, and the largest absolute value of the model's
+        For each text the largest absolute difference, and the largest absolute value of the model's
         own output.
     """
     texts, heads, count, keys = weights.shape
     value = call.value.to(weights.dtype)
-    with full_precision():
-        shared = weights.reshape(texts, value.shape[1], -1, keys) @ value
+    shared = _products(weights.reshape(texts, value.shape[1], -1, keys), value)
     ours = shared.reshape(texts, heads, count, value.shape[-1]).transpose(1, 2)
     if call.added is not None:
         ours = ours + rows.of(call.added, axis=1).to(ours.dtype)
@@ -346,7 +342,14 @@ def difference(call: Call, weights: torch.Tensor, rows: QueryRows = ALL) -> torc
         ours = ours.view(texts, count, -1)
         theirs = call.output.reshape(*call.context.shape[:2], -1)
     theirs = rows.of(theirs, axis=1).flatten(1)
-    return torch.stack([ours.flatten(1).to(theirs.dtype) - theirs, theirs]).abs_().amax(2)
+    apart = ours.flatten(1).to(theirs.dtype) - theirs
+    return apart.abs().amax(1), theirs.abs().amax(1)
+
+
+@full_precision()
+def _products(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Products of matrices ``[text head row x]`` and ``[text head x column]``."""
+    return left @ right
 
 
 def _numbers(call: Call, shared: int) -> int:

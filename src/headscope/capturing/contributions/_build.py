@@ -196,7 +196,8 @@ def _proved(
 
 def _weights(path: ResidualPath, rows: slice) -> torch.Tensor:
     """Weights ``[text head row key]`` of some queries."""
-    chosen = QueryRows(rows)
+    numbers = torch.arange(path.call.size[2], device=path.call.value.device)
+    chosen = QueryRows() if rows.stop - rows.start >= len(numbers) else QueryRows(numbers[rows])
     if path.weights is not None:
         return exact(chosen.of(path.weights))
     return exact(weights_of(path.call, path.visibility, chosen))
