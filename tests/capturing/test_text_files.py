@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read_is_no_text(name, message, read, folder):
 
 
 def test_names_of_files_in_a_list_are_no_texts(read, folder):
-    message = "text 'texts.txt' is the name of a file; give what the file holds, or the name alone"
+    message = "text 'texts.txt' is the name of a file; give what the file holds; where many"
     with pytest.warns(UserWarning, match=message), pytest.raises(RecordError, match=message):
         hs.norm_study(*read, ["texts.txt"])
     with pytest.warns(UserWarning, match=message):

@@ -208,3 +208,8 @@ def test_the_tokens_of_a_picture_count(llava):
         True,
     )
     assert asked(short, tokens=2)[0] == 200
+
+
+def test_places_of_a_picture_are_no_words_that_cannot_be_read(seeing):
+    header = seeing.ask(input={"text": QUESTION, "image": PICTURE})[0]["header"]
+    assert "unseen" not in header

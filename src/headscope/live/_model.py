@@ -227,15 +227,12 @@ class LiveModel:
         with stoppable(self.model, signal):
             intact = self.intact(asked.read)
             clock.lap("run")
-            if asked.changes:
-                shown, output = self._changed(intact, asked.changes, clock, signal)
-            else:
-                shown = view(intact.ran.record)
-                output = self.reader.output(intact.answer, None)
+            shown, output = self._shown(intact, asked.changes, clock, signal)
         answers = PageAnswers(shown)
         clock.lap("view")
         try:
-            for tokens in intact.inputs.source:
+            # Places of a picture are one token again and again.
+            for tokens in () if asked.read.parsed.has_media else intact.inputs.source:
                 check_known(self.tokenizer, tokens.ids or (), "the text")
         except TextError as error:
             told = [answers.header.get("unseen"), str(error).removesuffix(f", or {ANYWAY}")]
@@ -287,9 +284,12 @@ class LiveModel:
         self.records.put(question, kept)
         return kept
 
-    def _changed(
+    def _shown(
         self, intact: IntactRun, changes: list[ModelChange], clock: Clock, signal: StopSignal
     ) -> tuple[View, LiveOutput]:
+        """What is shown of a run, with changes beside the model that is changed."""
+        if not changes:
+            return view(intact.ran.record), self.reader.output(intact.answer, None)
         ran = run_once(self.model, intact.inputs, keeping_of({}), self.interventions(changes))
         clock.lap("changed")
         after = self.answer(ran, intact.inputs)

@@ -55,11 +55,10 @@ def parse_write(live: LiveModel, given: Any) -> WriteRequest:
         )
     tokens = number_of("tokens", given.get("tokens"), 1, MOST_WRITTEN)
     at = number_of("at", given.get("at"), 1, live.facts["limits"]["tokens"])
-    written, known = given.get("written", []), range(len(live.tokenizer))
-    if not isinstance(written, list) or any(
-        type(id) is not int or id not in known for id in written
-    ):
-        raise TextError(f"written is a list of numbers from 0 to {known[-1]}")
+    written, last = given.get("written", []), len(live.tokenizer) - 1
+    if not isinstance(written, list) or None in written:
+        raise TextError(f"written is a list of numbers from 0 to {last}")
+    written = [number_of("each of written", number, 0, last) or 0 for number in written]
     return WriteRequest(asked, tokens or SHOWN, at, written, bool(given.get("lens", False)))
 
 

@@ -263,8 +263,9 @@ class WriteQuestion(ModelQuestion):
     at: NotRequired[int]
     """Keep this many tokens of the text (special ones count) and let the rest go."""
     written: NotRequired[list[int]]
-    """The numbers of the tokens that come next: to go on from an alternative, what was written
-    before it and itself."""
+    """The numbers of the tokens that come next: to go on from an alternative, those that were
+    written before it, and its own.
+    """
     lens: NotRequired[bool]
     """Also what each layer would have predicted (logit lens)."""
 

@@ -27,7 +27,8 @@ class ModelFacts:
         model_type: as in the configuration, such as ``"bert"``.
         class_name: such as ``"BertModel"``.
         implementation: how the model computed attention: ``"sdpa"``, ``"eager"`` ...
-        dtype: of its weights, such as ``"float32"``.
+        dtype: of its weights, such as ``"float32"``, and the autocast it ran under, if any:
+            ``"float32, autocast bfloat16"``.
         device: where it ran, such as ``"cpu"`` or ``"cuda:0"``; of a model on several devices all
             of them.
         quantization: how its weights were quantised, such as ``"bitsandbytes"``; empty where they

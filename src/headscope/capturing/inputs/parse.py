@@ -297,8 +297,8 @@ def check_text(text: Any, name: str = "text") -> str:
         )
     if re.match("(second )?text|document", name) and Path(text.strip()).suffix and names_file(text):
         raise TextError(
-            f"The {name} {text!r} is the name of a file; give what the file holds, or the name "
-            "alone, not in a list, where several texts are read"
+            f"The {name} {text!r} is the name of a file; give what the file holds; where many "
+            "texts are read, its name alone stands for them, not in a list"
         )
     return text
 
