@@ -48,16 +48,16 @@ def _index_data(tree: HeadvisTree) -> dict[str, Any]:
 
 
 def _metric_data(tree: HeadvisTree, name: str) -> dict[str, Any]:
-    """A metric of all heads: its values, how large each is between the least and the most (0 to 1),
-    and which it is from the top.
+    """A metric of all heads: what it is and its range, its values, how large each is between the
+    least and the most (0 to 1), and which it is from the top.
     """
     values = tree.metrics[name]
     known = values[~np.isnan(values)]
-    spread = np.ptp(known) if len(known) else 0.0
-    parts = (values - known.min()) / spread if spread else values * 0 + 0.5
+    least, most = np.quantile(known, [0, 1]) if len(known) else (0.0, 0.0)
+    parts = (values - least) / (most - least) if most > least else values * 0 + 0.5
     return {
         "name": name.replace("_", " "),
-        "says": tree.says(name),
+        "says": f"{tree.says(name) or name}: {least:.3g} to {most:.3g}, the more ink the larger",
         "values": [*map(short_number, values.tolist())],
         "parts": [*map(short_number, parts.tolist())],
         "places": [f"{1 + (known > value).sum()} of {len(known)}" for value in values],

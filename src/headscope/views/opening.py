@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget
 
 MOST_STILL = 2**18
-"""Weights of a record up to which a notebook keeps a picture beside the page: it takes about as
-long again as the page for a sentence, and many times as long for a long text.
+"""Weights of a record up to which a notebook keeps a picture beside the page: of a sentence it takes
+about a second, of a long text many.
 """
 
 
