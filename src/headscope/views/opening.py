@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from headscope.views._widget import ViewWidget
 
 MOST_STILL = 2**18
-"""Weights of a record up to which a notebook keeps a picture beside the page: of a sentence it takes
-about a second, of a long text many.
+"""Weights of a record up to which a notebook keeps a picture beside the page: that of a sentence
+takes about a second, of a long text many.
 """
 
 
