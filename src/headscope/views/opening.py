@@ -107,7 +107,7 @@ class View(FramedPage):
         return ViewWidget(self)
 
     def _repr_png_(self) -> bytes | None:
-        """What it opens on as a picture, for hosts that run no scripts; None of large records."""
+        """What it opens on as a picture, for hosts that show no pages; None of large records."""
         stacks = self.record.stacks.values()
         size = sum(len(one) * one.heads * len(one.query) * len(one.key) for one in stacks)
         with suppress(HeadscopeError):  # such as without matplotlib
