@@ -66,7 +66,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
 
 def row_of(model: nn.Module, tokens: int, rounds: int) -> str:
     ids = torch.randint(1000, 20000, (1, tokens), generator=torch.Generator().manual_seed(0))
-    (record,) = hs.capturing.capture_ids(model, input_ids=ids)
+    (record,) = hs.capturing.capture_encoded(model, None, {"input_ids": ids})
     weights = np.concatenate([layer.weights_of() for layer in record["self"]])
     passes, taken = [], []
     for _ in range(rounds):

@@ -90,12 +90,12 @@ def test_gpt2_head_4_11_looks_back(shared):
 def induction(shared):
     import torch
 
-    from headscope.capturing import capture_ids
+    from headscope.capturing import capture_encoded
 
     model, _ = load_model(shared / "models" / "induction-2l-attn-only")
     rng = np.random.default_rng(0)
     ids = np.stack([repeated_tokens(rng, range(64), length=16, start=64) for _ in range(20)])
-    return heads(capture_ids(model, input_ids=torch.tensor(ids)))
+    return heads(capture_encoded(model, None, {"input_ids": torch.tensor(ids)}))
 
 
 def test_layer_1_is_induction_and_layer_0_looks_back(induction):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_ids, load_model, load_tokenizer
+from headscope.capturing import capture_encoded, load_model, load_tokenizer
 
 
 def difference_from_one_pass(model, record):
@@ -15,7 +15,7 @@ def difference_from_one_pass(model, record):
     arguments = {"input_ids": torch.tensor([source.ids])}
     if "decoder" in record.stacks:
         arguments["decoder_input_ids"] = torch.tensor([record["decoder"].query.ids])
-    whole = capture_ids(model, **arguments)[0]
+    whole = capture_encoded(model, None, arguments)[0]
     return max(
         np.abs(ours.weights_of() - theirs.weights_of()).max()
         for name, stack in whole.stacks.items()

@@ -6,7 +6,7 @@ import torch
 from transformers import FSMTConfig, FSMTModel
 
 import headscope as hs
-from headscope.capturing import capture_encoded, capture_ids
+from headscope.capturing import capture_encoded
 from headscope.errors import CaptureError
 from headscope.storage import load, save
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -98,7 +98,7 @@ def test_ids_without_a_tokenizer_are_names(name):
     assert records[1][own].key.ids == (9, 8, 7, 6)
     if name == "t5":
         assert records[1]["cross"].query.labels == ("9", "8")
-    for record, example in zip(records, capture_ids(model, **encoding), strict=True):
+    for record, example in zip(records, capture_encoded(model, None, encoding), strict=True):
         np.testing.assert_allclose(record[own].weights(1), example[own].weights(1), atol=1e-6)
 
 
@@ -128,7 +128,7 @@ def test_ids_that_are_none_are_refused():
 def test_a_model_of_another_library_is_to_be_watched():
     model, tokenizer = torch.nn.Linear(3, 3), tiny_tokenizer()
     for act in (
-        lambda: capture_ids(model, pixel_values=torch.zeros(1, 3, 4, 4)),
+        lambda: capture_encoded(model, None, {"pixel_values": torch.zeros(1, 3, 4, 4)}),
         lambda: hs.capture(model, tokenizer, "a cat"),
         lambda: list(hs.capture_many(model, tokenizer, ["a cat"])),
         lambda: hs.heads(model, tokenizer, ["a cat"]),

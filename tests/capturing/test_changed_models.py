@@ -7,7 +7,6 @@ from torch import nn
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 from headscope.capturing import capture_encoded
-from headscope.capturing.entry import capture_ids
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .growing_model import Attention, hand_written
@@ -33,7 +32,7 @@ def modules_in(model):
     ids = torch.tensor([[1, 2, 3, 4, 5]])
     return [
         layer.module
-        for stack in capture_ids(model, input_ids=ids)[0].stacks.values()
+        for stack in capture_encoded(model, None, {"input_ids": ids})[0].stacks.values()
         for layer in stack
     ]
 
@@ -140,7 +139,9 @@ def test_an_adapter_that_is_put_on_later_is_seen():
     for layer in model.layers:
         layer.attention.out = Adapter(layer.attention.out)
     ids = torch.tensor([[1, 2, 3, 4, 5]])
-    found = [layer.projection for layer in capture_ids(model, input_ids=ids)[0]["self"]]
+    found = [
+        layer.projection for layer in capture_encoded(model, None, {"input_ids": ids})[0]["self"]
+    ]
     assert found == ["layers.0.attention.out.base", "layers.1.attention.out.base"]
 
 

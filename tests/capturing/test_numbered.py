@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_encoded, capture_ids
+from headscope.capturing import capture_encoded
 from headscope.cli import run
 from headscope.errors import CaptureError
 from headscope.testing import tiny_model
@@ -109,7 +109,7 @@ def test_padding_among_numbered_positions_is_cut_off():
     mask = torch.ones_like(ids)
     mask[1, 8:] = 0
     with pytest.warns(UserWarning, match=NUMBERED):
-        records = capture_ids(model, input_ids=ids, attention_mask=mask)
+        records = capture_encoded(model, None, {"input_ids": ids, "attention_mask": mask})
     assert [len(record["encoder.layer"].query) for record in records] == [3, 2]
     own = own_weights(model, {"input_ids": ids, "attention_mask": mask})
     for number, weights in enumerate(own[1:3]):
@@ -159,7 +159,9 @@ def test_rows_that_are_no_examples_are_refused():
             return BaseModelOutput(self.attention(states, states, states)[0])
 
     with pytest.raises(CaptureError, match="computes attention on 6 rows where the model was"):
-        capture_ids(Windows(PreTrainedConfig()), input_ids=torch.randint(5, 60, (2, 12)))
+        capture_encoded(
+            Windows(PreTrainedConfig()), None, {"input_ids": torch.randint(5, 60, (2, 12))}
+        )
 
 
 @pytest.mark.filterwarnings("ignore:Some positions")
@@ -211,8 +213,10 @@ def packed_model():
 
 def test_packed_patches_of_an_unknown_order_are_numbered():
     with pytest.warns(UserWarning, match=NUMBERED + r"pixel_values of shape \[24, 48\]"):
-        record = capture_ids(
-            packed_model(), pixel_values=torch.randn(24, 48), grid_thw=torch.tensor([[1, 4, 6]])
+        record = capture_encoded(
+            packed_model(),
+            None,
+            {"pixel_values": torch.randn(24, 48), "grid_thw": torch.tensor([[1, 4, 6]])},
         )[0]
     assert len(record["self"]) == 2
     assert len(record["self"].query) == 24
@@ -222,10 +226,10 @@ def test_packed_patches_of_an_unknown_order_are_numbered():
 def test_several_packed_pictures_of_an_unknown_order_are_refused():
     """They are attended to one by one, so that each would be taken for a layer."""
     with pytest.raises(CaptureError, match="give one picture of one frame"):
-        capture_ids(
+        capture_encoded(
             packed_model(),
-            pixel_values=torch.randn(32, 48),
-            grid_thw=torch.tensor([[1, 4, 4], [1, 4, 4]]),
+            None,
+            {"pixel_values": torch.randn(32, 48), "grid_thw": torch.tensor([[1, 4, 4], [1, 4, 4]])},
         )
 
 
@@ -233,6 +237,6 @@ def test_other_attention_that_cannot_be_read_is_told():
     """ProphetNet's streams that predict attend on five axes, beside a stream that is read."""
     model = tiny_model("prophetnet")
     with pytest.warns(UserWarning, match="attention of some layers was not"):
-        record = capture_ids(model, **made_up(model))[0]
+        record = capture_encoded(model, None, made_up(model))[0]
     assert "layers.0.self_attn" in record.unseen
     assert record["decoder"].query.numbered == ""

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -105,7 +105,9 @@ def test_an_offloaded_model_of_pictures_gives_the_same_records(family, way, tmp_
     picture = torch.randn(
         1, plain.config.num_channels, height, width, generator=torch.Generator().manual_seed(0)
     )
-    wanted, got = (capture_ids(model, pixel_values=picture)[0] for model in (plain, away))
+    wanted, got = (
+        capture_encoded(model, None, {"pixel_values": picture})[0] for model in (plain, away)
+    )
     assert list(wanted.stacks) == list(got.stacks)
     for name, stack in wanted.stacks.items():
         assert stack.query.places == got[name].query.places

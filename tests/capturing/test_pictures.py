@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_encoded, capture_ids
+from headscope.capturing import capture_encoded
 from headscope.errors import CaptureError, TextError
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -44,7 +44,9 @@ def picture_of(model, count=1, seed=0):
 @pytest.mark.parametrize("name", SPECIAL)
 def test_tokens_have_the_grid_and_learned_tokens_their_names(name):
     model = tiny_model(name)
-    tokens = next(iter(capture_ids(model, pixel_values=picture_of(model))[0].stacks.values())).query
+    tokens = next(
+        iter(capture_encoded(model, None, {"pixel_values": picture_of(model)})[0].stacks.values())
+    ).query
     assert tokens.grid == ((8, 16) if name == "swin" else (3, 5))
     assert [
         label for label, place in zip(tokens.labels, tokens.places, strict=True) if place is None
@@ -70,7 +72,7 @@ def test_a_patch_painted_over_changes_the_token_of_its_place_and_no_other(name):
         rows, columns = (slice(number * patch, (number + 1) * patch) for number in place)
         painted[:, :, rows, columns] += 1
         before, after = (
-            next(iter(capture_ids(model, pixel_values=pixels)[0].stacks.values()))
+            next(iter(capture_encoded(model, None, {"pixel_values": pixels})[0].stacks.values()))
             for pixels in (picture, painted)
         )
         values = [stack.layer(0).values for stack in (before, after)]
@@ -85,7 +87,7 @@ def test_swins_windows_are_the_models_own_laid_out_on_the_grid(implementation):
     """
     model = tiny_model("swin", attn_implementation=implementation)
     pictures = picture_of(model, 2)
-    records = capture_ids(model, pixel_values=pictures)
+    records = capture_encoded(model, None, {"pixel_values": pictures})
     model.set_attn_implementation("eager")
     with torch.no_grad():
         own = model(pixel_values=pictures, output_attentions=True).attentions
@@ -115,7 +117,7 @@ def test_swins_windows_are_the_models_own_laid_out_on_the_grid(implementation):
 def test_windows_that_reach_over_the_edge_are_refused():
     model = tiny_model("swin", image_size=(20, 32))
     with pytest.raises(CaptureError, match="windows, one of which holds 8 positions that belong"):
-        capture_ids(model, pixel_values=picture_of(model, 2))
+        capture_encoded(model, None, {"pixel_values": picture_of(model, 2)})
 
 
 def clip_inputs(texts=2, pictures=2):
@@ -129,7 +131,7 @@ def clip_inputs(texts=2, pictures=2):
 def test_all_places_may_look_at_one_key(name):
     """Small pictures are made so coarse that one key is left."""
     model = tiny_model(name, num_attention_heads=[1, 3])
-    stages = capture_ids(model, pixel_values=drawn(1, 3, 8, 8))[0].stacks
+    stages = capture_encoded(model, None, {"pixel_values": drawn(1, 3, 8, 8)})[0].stacks
     assert [(len(stage.query), len(stage.key)) for stage in stages.values()] == [(4, 1), (1, 1)]
     weights = stages["stage1"].weights(layer=0)
     assert weights.shape == (1, 4, 1)
@@ -148,16 +150,16 @@ def test_windows_that_cannot_be_followed_are_no_pictures():
         torch.manual_seed(0)
         model = Swin2SRModel(Swin2SRConfig(**sizes)).eval()
     with pytest.raises(CaptureError, match="on 8 rows where the model was given 2; attention with"):
-        capture_ids(model, pixel_values=torch.zeros(2, 3, 16, 16))
+        capture_encoded(model, None, {"pixel_values": torch.zeros(2, 3, 16, 16)})
 
 
 def test_a_model_of_windows_without_softmax_attention_is_refused_by_name():
     with pytest.raises(CaptureError, match="MobileViTV2Model computed no softmax attention"):
-        capture_ids(tiny_model("mobilevitv2"), pixel_values=drawn(1, 3, 64, 64))
+        capture_encoded(tiny_model("mobilevitv2"), None, {"pixel_values": drawn(1, 3, 64, 64)})
 
 
 def test_both_sides_of_clip():
-    records = capture_ids(tiny_model("clip"), **clip_inputs())
+    records = capture_encoded(tiny_model("clip"), None, clip_inputs())
     assert [list(record.stacks) for record in records] == [["vision", "text"]] * 2
     assert [len(record["text"].query) for record in records] == [7, 5]
     assert records[1]["vision"].query.grid == (3, 3)
@@ -167,11 +169,11 @@ def test_both_sides_of_clip():
 
 def test_which_picture_belongs_to_which_text_is_not_guessed():
     with pytest.raises(CaptureError, match="3 pictures were given for 2 texts, and it is unknown"):
-        capture_ids(tiny_model("clip"), **clip_inputs(pictures=3))
+        capture_encoded(tiny_model("clip"), None, clip_inputs(pictures=3))
 
 
 def test_siglips_probe_looks_at_every_patch():
-    record = capture_ids(tiny_model("siglip"), **clip_inputs())[0]
+    record = capture_encoded(tiny_model("siglip"), None, clip_inputs())[0]
     assert record["probe"].query.labels == ("[PROBE]",)
     assert record["probe"].key == record["vision"].key
     assert record["probe"].weights(0).shape == (3, 1, 9)
@@ -184,7 +186,9 @@ def llava_ids(counts, token=63):
 def test_two_pictures_in_one_text():
     model = tiny_model("llava")
     pictures = drawn(2, 3, 12, 12)
-    record = capture_ids(model, input_ids=llava_ids([9, 9]), pixel_values=pictures)[0]
+    record = capture_encoded(
+        model, None, {"input_ids": llava_ids([9, 9]), "pixel_values": pictures}
+    )[0]
     text = record["text"].query
     assert text.grids == ((3, 3), (3, 3))
     assert text.labels[:3] == ("7", "p0 r0c0", "p0 r0c1")
@@ -194,9 +198,9 @@ def test_two_pictures_in_one_text():
     vision = record["vision"]
     assert len(vision.query) == 2 * 10
     alone = [
-        capture_ids(model, input_ids=llava_ids([9]), pixel_values=pictures[number, None])[0][
-            "vision"
-        ]
+        capture_encoded(
+            model, None, {"input_ids": llava_ids([9]), "pixel_values": pictures[number, None]}
+        )[0]["vision"]
         for number in range(2)
     ]
     for layer in vision:
@@ -243,7 +247,9 @@ def test_packed_patches_have_the_places_that_the_model_turns_them_by(together):
         "mm_token_type_ids": (ids == 63).long(),
         "attention_mask": torch.ones_like(ids),
     }
-    records = capture_ids(model, pixel_values=drawn(32, 96), image_grid_thw=grids, **inputs)
+    records = capture_encoded(
+        model, None, {"pixel_values": drawn(32, 96), "image_grid_thw": grids, **inputs}
+    )
     assert [place for record in records for place in record["vision"].query.places] == wanted
     assert [grid for record in records for grid in record["vision"].query.grids] == [(4, 6), (2, 4)]
     assert [grid for record in records for grid in record["text"].query.grids] == [(2, 3), (1, 2)]
@@ -291,8 +297,10 @@ def test_two_pictures_of_different_sizes_in_one_text(family):
 
 def test_a_text_written_about_a_picture():
     model = tiny_model("vision-encoder-decoder")
-    record = capture_ids(
-        model, pixel_values=drawn(1, 3, 12, 20), decoder_input_ids=torch.tensor([[2, 7, 8]])
+    record = capture_encoded(
+        model,
+        None,
+        {"pixel_values": drawn(1, 3, 12, 20), "decoder_input_ids": torch.tensor([[2, 7, 8]])},
     )[0]
     assert list(record.stacks) == ["encoder", "decoder", "cross"]
     assert record["cross"].query.pieces == ("2", "7", "8")
@@ -306,14 +314,14 @@ def test_positions_that_cannot_be_followed_are_numbered():
         lambda module, args, output: torch.from_numpy(output.numpy().copy())
     )
     with pytest.warns(UserWarning, match="layers.0.attention works on positions that cannot be"):
-        capture_ids(model, pixel_values=picture_of(model))
+        capture_encoded(model, None, {"pixel_values": picture_of(model)})
 
 
 def test_what_was_given_comes_back_unmarked():
     pixels = drawn(1, 3, 12, 20)
     before, names = pixels.clone(), set(dir(pixels))
     model = tiny_model("vit")
-    capture_ids(model, pixel_values=pixels)
+    capture_encoded(model, None, {"pixel_values": pixels})
     assert_close(pixels, before)
     assert set(dir(pixels)) == names
     assert not [name for parameter in model.parameters() for name in vars(parameter)]
@@ -409,7 +417,7 @@ def test_digits_of_a_real_model(shared):
 def test_windows_are_kept_in_every_form(keep):
     model = tiny_model("swin")
     inputs = {"pixel_values": picture_of(model)}
-    whole = capture_ids(model, **inputs)[0]["stage1"]
+    whole = capture_encoded(model, None, inputs)[0]["stage1"]
     kept = capture_encoded(model, None, inputs, keep=keep)[0]["stage1"]
     for ours, theirs in zip(kept, whole, strict=True):
         if keep == "statistics":
@@ -424,7 +432,7 @@ def test_windows_are_kept_in_every_form(keep):
 def test_a_page_shows_every_stack(name):
     model = tiny_model(name)
     inputs = clip_inputs(1, 1) if name == "clip" else {"pixel_values": picture_of(model)}
-    assert "r2c1" in str(hs.view(capture_ids(model, **inputs)[0]).html)
+    assert "r2c1" in str(hs.view(capture_encoded(model, None, inputs)[0]).html)
 
 
 class Patches(torch.nn.Module):
@@ -535,6 +543,6 @@ def test_places_of_masked_patches_are_those_of_the_whole_picture(seed):
     model = tiny_model("vit_mae", mask_ratio=0.75)
     torch.manual_seed(seed)
     with pytest.warns(UserWarning, match=PARTLY):
-        (record,) = capture_ids(model, pixel_values=drawn(1, 3, 12, 20))
+        (record,) = capture_encoded(model, None, {"pixel_values": drawn(1, 3, 12, 20)})
     assert record["self"].query.labels == ("[CLS]", "1", "2", "3")
     assert record["self"].query.grids == ()

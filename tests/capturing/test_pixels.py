@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.capturing.media._pixels import pictures_of
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -112,7 +112,7 @@ def test_what_cannot_be_told_is_not_guessed(processor, pixels):
 
 
 def test_bare_tensors_and_texts_have_no_pictures():
-    (bare,) = capture_ids(tiny_model("vit"), pixel_values=torch.zeros(1, 3, 12, 20))
+    (bare,) = capture_encoded(tiny_model("vit"), None, {"pixel_values": torch.zeros(1, 3, 12, 20)})
     assert bare.pictures == ()
     assert hs.capture(tiny_model("bert"), tiny_tokenizer(), "the cat").pictures == ()
 

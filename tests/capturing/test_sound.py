@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.capturing.media.given import parse_sound_input, samples_read
 from headscope.errors import CaptureError, FileError
 from headscope.testing import tiny_model, tiny_tokenizer
@@ -69,7 +69,7 @@ def test_padding_of_the_shorter_sound_is_cut_off():
     waves = torch.randn(2, 400, generator=torch.Generator().manual_seed(0))
     mask = torch.ones(2, 400, dtype=torch.long)
     mask[1, 240:] = 0
-    records = capture_ids(model, input_values=waves, attention_mask=mask)
+    records = capture_encoded(model, None, {"input_values": waves, "attention_mask": mask})
     lengths = model._get_feat_extract_output_lengths(torch.tensor([400, 240])).tolist()
     assert [len(record["self"].query) for record in records] == lengths == [19, 11]
     assert records[1]["self"].query.labels[-1] == "frame 10"
@@ -149,9 +149,16 @@ def test_which_sounds_end_where():
         assert (None if most is None else most / extractor.sampling_rate) == seconds, name
 
 
+def test_an_extractor_of_another_length_is_one_error():
+    model, extractor = spectrogram()
+    extractor.max_length = 140
+    with pytest.raises(CaptureError, match=r"'input_values': \[1, 140, 12\].* cannot read them"):
+        hs.capture(model, extractor, sound=np.ones(4800, np.float32), sampling_rate=16000)
+
+
 def test_patches_of_a_spectrogram_have_places():
     model = tiny_model("audio-spectrogram-transformer")
-    tokens = capture_ids(model, input_values=torch.randn(1, 20, 12))[0]["self"].query
+    tokens = capture_encoded(model, None, {"input_values": torch.randn(1, 20, 12)})[0]["self"].query
     assert tokens.grid == (5, 3)
     assert tokens.labels[:5] == ("[CLS]", "[DISTILLATION]", "r0c0", "r1c0", "r2c0")
 
@@ -160,7 +167,7 @@ def test_each_head_of_wavlm_has_weights_of_its_own():
     """The model returns their mean."""
     model = tiny_model("wavlm")
     sound = torch.randn(1, 400, generator=torch.Generator().manual_seed(0))
-    record = capture_ids(model, input_values=sound)[0]
+    record = capture_encoded(model, None, {"input_values": sound})[0]
     with torch.no_grad():
         own = model(sound, output_attentions=True).attentions
     for layer, theirs in zip(record["self"], own, strict=True):

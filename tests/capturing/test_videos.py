@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.errors import CaptureError, FileError, RecordError
 from headscope.record import Tokens
 from headscope.testing import tiny_model
@@ -59,7 +59,7 @@ def test_weights_are_the_models_own(family, implementation):
     inputs = made_up(model)
     # V-JEPA 2 returns nothing of its predictor under this name.
     own = own_weights(model, inputs)
-    records = capture_ids(model, **inputs)
+    records = capture_encoded(model, None, inputs)
     assert len(records) == 2
     for example, record in enumerate(records):
         stack = next(iter(record.stacks.values()))
@@ -82,11 +82,11 @@ def test_a_patch_of_a_video_is_at_its_frame_and_place():
     changed = pixels.clone()
     changed[0, 3, :, 4, 9] += 5  # the last frame, row 1 and column 2 of patches of 4 x 4 pixels
     before, after = (
-        capture_ids(model, pixel_values=each)[0]["self"].layer(0).values[0]
+        capture_encoded(model, None, {"pixel_values": each})[0]["self"].layer(0).values[0]
         for each in (pixels, changed)
     )
     moved = np.flatnonzero(np.abs(after - before).max(axis=-1) > 1e-6)
-    tokens = capture_ids(model, pixel_values=pixels)[0]["self"].key
+    tokens = capture_encoded(model, None, {"pixel_values": pixels})[0]["self"].key
     assert [tokens.labels[number] for number in moved] == ["f2-3 r1c2"]
 
 
@@ -107,7 +107,7 @@ def test_divided_attention_is_one_stack_of_time_and_one_of_space():
     with torch.no_grad():
         model(**inputs)
     own = {kind: list(weights) for kind, weights in calls.items()}
-    records = capture_ids(tiny_timesformer(), **inputs)
+    records = capture_encoded(tiny_timesformer(), None, inputs)
     assert [set(record.stacks) for record in records] == [{"time", "space"}] * 2
     for example, record in enumerate(records):
         time, space = record["time"], record["space"]
@@ -132,7 +132,7 @@ def test_divided_attention_is_one_stack_of_time_and_one_of_space():
 
 def test_masks_of_a_predictor_have_names():
     model = tiny_model("vjepa2")
-    record = capture_ids(model, **made_up(model, 1))[0]
+    record = capture_encoded(model, None, made_up(model, 1))[0]
     with pytest.warns(UserWarning, match="are numbered"), hs.watch(model) as seen:
         model(**made_up(model, 1))
     assert list(seen.record.stacks) == list(record.stacks) == ["encoder.layer", "predictor.layer"]
@@ -268,7 +268,7 @@ def test_a_video_among_words(family):
         "mm_token_type_ids": (ids == numbers.video_token_id).long() * 2,
     }
     own = own_weights(model, inputs)
-    record = capture_ids(model, **inputs)[0]
+    record = capture_encoded(model, None, inputs)[0]
     for layer, weights in enumerate(own):
         assert np.abs(record["text"].weights(layer=layer) - weights[0]).max() < 2e-5
     text, vision = record["text"].query, record["vision"].query

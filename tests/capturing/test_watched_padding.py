@@ -1,5 +1,7 @@
 """Padding of a batch that is run under `hs.watch`: cut off, however the model is told of it."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 import headscope as hs
-from headscope.capturing import capture_encoded, capture_ids
+from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
 
 WIDTH, LENGTHS = 12, (7, 4)
@@ -106,6 +108,25 @@ def test_each_text_of_a_batch_has_its_own_tokens(family, side, given):
         hs.watch(model, padded[0], batch=2),
     ):
         model(**encoded)
+
+
+@pytest.mark.parametrize("by_position", [True, False])
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [
+        (["the cat", "cat the"], None),
+        (["cat the", "the cat"], r"id 25 at position 1 of example 0, .* was told 8 \('c'\)"),
+        (["the cat", "cat tho"], r"id 36 at position 6 of example 1, .* was told 46 \('##o'\)"),
+    ],
+)
+def test_other_words_than_the_model_reads_are_refused(told, wrong, by_position):
+    model, tokenizer = tiny_model("bert"), tiny_tokenizer()
+    padding = {"padding": "max_length", "max_length": 11}
+    encoded = tokenizer(["the cat", "cat the"], return_tensors="pt", **padding)
+    ids = [encoded.pop("input_ids")] if by_position else []
+    expected = pytest.raises(hs.errors.CaptureError, match=wrong) if wrong else nullcontext()
+    with expected, hs.watch(model, *told, batch=2, tokenizer=tokenizer):
+        model(*ids, **encoded)
 
 
 class Hidden(nn.Module):
@@ -241,7 +262,7 @@ def test_hidden_columns_of_the_smaller_picture_are_cut(is_named):
     records = watched(
         model, lambda: model(**given) if is_named else model(*given.values()), batch=2
     )
-    wanted = capture_ids(model, **given)
+    wanted = capture_encoded(model, None, given)
     assert [len(record["encoder"].query) for record in records] == [6, 4]
     for record, own in zip(records, wanted, strict=True):
         for name in ("encoder", "cross"):

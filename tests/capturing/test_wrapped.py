@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from ..close import assert_close
@@ -73,10 +73,8 @@ def test_a_model_of_sounds_says_so_before_it_writes():
 
 
 def test_nothing_to_run_on_is_one_line():
-    with pytest.raises(
-        hs.errors.CaptureError, match="was given nothing to run LlamaModel on; give"
-    ):
-        capture_ids(tiny_model("llama"))
+    with pytest.raises(hs.errors.CaptureError, match="holds no input_ids, and no tensor"):
+        capture_encoded(tiny_model("llama"), None, {})
 
 
 class Inner(nn.Module):
@@ -109,7 +107,9 @@ def test_a_model_that_sets_use_cache_itself_is_not_given_it_twice():
 
     config = PretrainedConfig()
     config.use_cache = True
-    (record,) = capture_ids(Outer(config).eval(), input_ids=torch.tensor([[1, 2, 3]]))
+    (record,) = capture_encoded(
+        Outer(config).eval(), None, {"input_ids": torch.tensor([[1, 2, 3]])}
+    )
     assert record["self"].layers[0].size == (3, 3)
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.errors import InterventionError
 from headscope.testing import tiny_model
 from headscope.testing._made_up import made_up
@@ -33,7 +33,7 @@ WINDOWS = {"swinv2", "qwen2_vl"}
 def given(request):
     model = tiny_model(request.param)
     inputs = made_up(model)
-    return request.param, model, inputs, capture_ids(model, **inputs)
+    return request.param, model, inputs, capture_encoded(model, None, inputs)
 
 
 def outputs(model, inputs):
@@ -91,7 +91,7 @@ def test_uniform_and_zero_are_what_the_record_shows(given):
             hs.Zero(stack=stack, layer=last, heads=0),
         )
         with hs.intervene(model, *changes):
-            found = capture_ids(model, **inputs)
+            found = capture_encoded(model, None, inputs)
         for record, own in zip(found, records, strict=True):
             layer, before = record[stack].layer(last), own[stack].layer(last)
             visible = (

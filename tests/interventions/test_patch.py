@@ -116,12 +116,12 @@ def test_a_record_of_another_length_or_model_is_refused(tokenizer):
 
 @pytest.mark.parametrize("family", ["deberta-v2", "xlnet", "wav2vec2-conformer"])
 def test_queries_that_also_meet_positions_are_not_patched_by_half(family, tokenizer):
-    from headscope.capturing import capture_ids
+    from headscope.capturing import capture_encoded
     from headscope.testing._made_up import made_up
 
     model = tiny_model(family)
     inputs = made_up(model)
-    record = capture_ids(model, **inputs)[0]
+    record = capture_encoded(model, None, inputs)[0]
     with (
         pytest.raises(InterventionError, match="makes its scores of more than queries times keys"),
         hs.intervene(model, hs.Patch(record=record, what="queries")),

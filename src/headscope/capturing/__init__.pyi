@@ -8,7 +8,6 @@ from ._hub import reached as reached
 from .entry import budget as budget
 from .entry import capture as capture
 from .entry import capture_encoded as capture_encoded
-from .entry import capture_ids as capture_ids
 from .equal_lengths import BatchOptions as BatchOptions
 from .equal_lengths import BatchOutcome as BatchOutcome
 from .equal_lengths import capture_batches as capture_batches

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Unpack
 
+import torch
 from torch import nn
 
 from headscope.capturing.building._build import Builder
 from headscope.capturing.building._inventory import warn_of_gaps
 from headscope.capturing.calls.call import Call
+from headscope.capturing.entry import IDS
 from headscope.capturing.facts import facts_of
 from headscope.capturing.inputs.inputs import Inputs
 from headscope.capturing.inputs.parse import check_reader, is_conversation, parse_call
@@ -21,6 +23,7 @@ from headscope.capturing.media.input_positions import InputPositions, pixels_fol
 from headscope.capturing.observers import hook_before, observers
 from headscope.capturing.options import KeepOptions, keeping_of
 from headscope.capturing.run import at_rest, norms_for, uncompiled, unwrapped
+from headscope.capturing.walk import arguments_of
 from headscope.capturing.watching._watch import Watch
 from headscope.errors import CaptureError, TextError, check_count, is_whole, listed
 from headscope.parts import parts_of
@@ -89,7 +92,8 @@ def watch(
     check_reader(tokenizer, "watch")
     model, seen = unwrapped(model), Watched()
     keeping = keeping_of(options)
-    inputs = Inputs({}, (), sides=_sides(tokens, batch, tokenizer))
+    sides = _sides(tokens, batch, tokenizer)
+    inputs = Inputs({}, (), sides=sides)
     builder = Builder(inputs, keeping, model)
     norms = norms_for(builder, model, keeping)
 
@@ -118,7 +122,7 @@ def watch(
         join = unfollowed(builder.sides.joined)
         watched = inside.enter_context(Watch(model, batch, unfollowed(take), join))
         inside.enter_context(norms or nullcontext())
-        inside.enter_context(_one_run(model))
+        inside.callback(hook_before(model, _begun(model, sides, batch)).remove)
         yield seen
     builder.left_out = watched.left_out
     if not builder.seen:
@@ -133,16 +137,13 @@ def watch(
     warn_of_gaps(seen.records, unattended=builder.unattended)
 
 
-@contextmanager
-def _one_run(model: nn.Module) -> Generator[None]:
-    """Raise where the model runs a second time, which would pass for more layers.
-
-    Raises:
-        CaptureError: when the second run begins.
+def _begun(model: nn.Module, sides: Sequence[Tokens], batch: int) -> Callable[..., None]:
+    """A hook that raises a `CaptureError` where the model is given other ids than those that name
+    its tokens, or runs a second time, which would pass for more layers.
     """
     own, runs = observers().interface, []
 
-    def begin(*_: Any) -> None:
+    def begin(_: Any, args: tuple, options: dict[str, Any]) -> None:
         # A session of changes runs the model too, to find its layers, and is watched by itself.
         if observers().interface is not own:
             return
@@ -152,12 +153,31 @@ def _one_run(model: nn.Module) -> Generator[None]:
                 "give each run a block of its own, or capture what is written with hs.generate"
             )
         runs.append(model)
+        given = dict(zip(arguments_of(model), args, strict=False)) | options
+        for name in {*list(given)[:1], *IDS}:
+            ids, mask = given.get(name), given.get(name.replace("input_ids", "attention_mask"))
+            if isinstance(ids, torch.Tensor) and ids.shape[:-1] == (batch,):
+                _check_named(ids, mask, sides)
 
-    hook = hook_before(model, begin)
-    try:
-        yield
-    finally:
-        hook.remove()
+    return begin
+
+
+def _check_named(rows: torch.Tensor, mask: Any, sides: Sequence[Tokens]) -> None:
+    """Raise where ids ``[batch token]`` that a model is given are not those of as many tokens."""
+    is_masked = isinstance(mask, torch.Tensor) and mask.shape == rows.shape
+    for number, side in enumerate(sides):
+        example = number % len(rows)
+        row, named = rows[example], side.ids or ()
+        read = row[mask[example] != 0] if is_masked and len(row) != len(named) else row
+        if len(read) != len(named) or row.is_floating_point():
+            continue
+        for at, (given, told) in enumerate(zip(read.tolist(), named, strict=True)):
+            if given != told:
+                raise CaptureError(
+                    f"The model is given the id {given} at position {at} of example {example}, and "
+                    f"hs.watch was told {told} ({side.pieces[at]!r}); give hs.watch what the model "
+                    "reads: hs.watch(model, *ids, batch=len(ids), tokenizer=tokenizer)"
+                )
 
 
 def _sides(tokens: Sequence[Any], batch: int, tokenizer: Any) -> tuple[Tokens, ...]:

@@ -376,27 +376,6 @@ def _sides(
     return source, target
 
 
-def capture_ids(model: Any, **arguments: torch.Tensor) -> list[Record]:
-    """Run a model on bare tensors, without a tokenizer or processor; token ids serve as names.
-
-    Args:
-        model: a loaded transformers model.
-        **arguments: arguments of its forward: ``input_ids`` ``[batch token]``, ``pixel_values``,
-            ``input_features`` ... Without ``use_cache`` the model is run without a cache.
-
-    Raises:
-        CaptureError: a model whose attention could not be captured exactly.
-    """
-    model = unwrapped(model)
-    if not arguments:
-        raise CaptureError(
-            f"capture_ids was given nothing to run {type(model).__name__} on; give input_ids="
-        )
-    source, target = _sides(None, {}, arguments)
-    with one_at_a_time(model), at_rest(model):
-        return run(model, _bare_inputs(model, arguments, source, target), KeepChoice())
-
-
 def configured(model: Any) -> Any:
     """The model inside a wrapper, whose configuration names what it reads.
 

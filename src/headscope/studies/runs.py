@@ -245,11 +245,8 @@ def _last_output(model: nn.Module) -> Generator[list]:
     def note(_: nn.Module, __: tuple, ___: dict, output: Any) -> None:
         outputs[:] = [output]
 
-    handle = hook_after(model, note)
-    try:
+    with hook_after(model, note):
         yield outputs
-    finally:
-        handle.remove()
 
 
 def with_changed(

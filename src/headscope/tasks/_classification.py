@@ -243,11 +243,8 @@ def _states(model: nn.Module, batch: Batch) -> torch.Tensor:
         return run(model, batch, without=(GOLD,))[0]
     seen: list[torch.Tensor] = []
     # The whole model is run, since it is what heads are disabled in.
-    watch = base.register_forward_hook(lambda module, given, output: seen.append(output[0]))
-    try:
+    with base.register_forward_hook(lambda module, given, output: seen.append(output[0])):
         run(model, batch, without=(GOLD,))
-    finally:
-        watch.remove()
     return seen[-1]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.errors import HeadscopeError, ModelError
 from headscope.record import Layer, Record
 from headscope.testing._made_up import made_up, other_inputs
@@ -80,7 +80,7 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
         inputs = _readable(model, batch_size)
         support = replace(support, reads=_kind_of(inputs))
         with _steady():
-            records = capture_ids(model, **inputs)
+            records = capture_encoded(model, None, inputs)
     except HeadscopeError as error:
         return replace(support, refused=str(error))
     except UNSUITED as error:

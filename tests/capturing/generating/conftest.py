@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 import headscope as hs
-from headscope.capturing import capture_ids
+from headscope.capturing import capture_encoded
 from headscope.testing import tiny_model, tiny_tokenizer
 
 PROMPT, COUNT, NEVER = "the cat", 5, 63
@@ -58,7 +58,7 @@ def full_pass(model, record):
     }
     with torch.no_grad():
         logits = model(**arguments).logits[0]
-    return capture_ids(model, **arguments)[0], logits.float()
+    return capture_encoded(model, None, arguments)[0], logits.float()
 
 
 def assert_equal_to_one_pass(model, record):

@@ -2,7 +2,7 @@
 
 import torch
 
-from headscope.capturing.entry import capture_ids
+from headscope.capturing.entry import capture_encoded
 
 TEXT = "the cat sat. the cat"
 
@@ -17,6 +17,6 @@ def captured(model, inputs):
     try:
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            return capture_ids(model, **inputs)
+            return capture_encoded(model, None, inputs)
     finally:
         _capture.KeepChoice = before

@@ -162,11 +162,8 @@ class Writer:
                 rows = own[text.prompt - 1 : len(text.ids) - 1]
                 differences.append((_logs_of(rows, torch.tensor(text.written)) - text.logs).abs())
 
-        hook = hook_after(model, compare)
-        try:
+        with hook_after(model, compare):
             records = run(model, inputs, self.keeping)
-        finally:
-            hook.remove()
         for logs in differences:
             apart = float(logs.max() if within == EXACT_WITHIN else logs.mean())
             # Written with "not", so that a difference of NaN is refused, too.

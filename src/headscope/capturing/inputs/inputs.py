@@ -421,48 +421,41 @@ def needing(model: Any, arguments: Mapping[str, Any]) -> Generator[None]:
     except HeadscopeError:
         raise
     except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
-        if isinstance(error, RuntimeError):
-            explained = _weights_error(model, error)
-        else:
-            explained = _input_error(model, arguments, error)
+        explained = _weights_error(model, error) or _input_error(model, arguments, error)
         if explained is None:
             raise
         raise explained from error
 
 
 def _input_error(model: Any, arguments: Mapping[str, Any], error: Exception) -> CaptureError | None:
-    """What is wrong with what a model was given, where it stopped; None where that is not known."""
-    missing, name = MEDIA.intersection(arguments_of(model)), type(model).__name__
+    """What is wrong with what a model was given where it stopped; None where that is not known."""
+    reads, first = set(arguments_of(model)), str(error).partition("\n")[0]
     shapes = {n: list(each.shape) for n, each in arguments.items() if hasattr(each, "shape")}
-    if isinstance(error, IndexError):
-        return CaptureError(
-            f"{name} was given {shapes} and has no row for one of their numbers ({error}); encode "
-            "the text with the tokenizer of this model"
-        )
-    if missing and not missing & set(arguments):
-        return CaptureError(
-            f"{name} stopped at a text alone ({str(error).splitlines()[0]}); give it "
-            f"{_wanted(set(arguments_of(model)) - {'input_ids'})}, too"
-        )
-    if isinstance(error, ValueError):
-        return CaptureError(
-            f"{name} was given {shapes} and cannot read them ({error}); give what the tokenizer or "
-            "processor of this model makes"
-        )
-    return None
+    is_run, unread = isinstance(error, RuntimeError), MEDIA & reads
+    is_size = isinstance(error, ValueError) or "must match the size of tensor" in first
+    reasons = {
+        f"was given {shapes} and has no row for one of their numbers ({first}); encode the text "
+        "with the tokenizer of this model": isinstance(error, IndexError),
+        f"stopped at a text alone ({first}); give it {_wanted(reads - {'input_ids'})}, too": (
+            unread and not is_run and unread.isdisjoint(arguments)
+        ),
+        f"was given {shapes} and cannot read them ({first}); give what the tokenizer or processor "
+        "of this model makes": is_size,
+    }
+    why = [why for why, is_true in reasons.items() if is_true]
+    return CaptureError(f"{type(model).__name__} {why[0]}") if why else None
 
 
-def _weights_error(model: Any, error: BaseException) -> CaptureError | None:
+def _weights_error(model: Any, error: Exception) -> CaptureError | None:
     """What is wrong with the weights of a model that stopped, of several precisions; else None."""
-    weights = [each for each in model.parameters() if each.is_floating_point()]
-    name = type(model).__name__
-    kinds = sorted({str(each.dtype).removeprefix("torch.") for each in weights})
-    if len(kinds) > 1 and "dtype" in str(error):
-        return CaptureError(
-            f"{name} has weights in {' and '.join(kinds)} and stopped between them "
-            f"({str(error).splitlines()[0]}); bring them to one, such as model.float()"
-        )
-    return None
+    kinds = {each.dtype for each in model.parameters() if each.is_floating_point()}
+    names = " and ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
+    if len(kinds) < 2 or "dtype" not in str(error):
+        return None
+    return CaptureError(
+        f"{type(model).__name__} has weights in {names} and stopped between them "
+        f"({str(error).splitlines()[0]}); bring them to one, such as model.float()"
+    )
 
 
 def _wanted(reads: set[str]) -> str:

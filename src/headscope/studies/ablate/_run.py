@@ -205,11 +205,8 @@ def _arguments(model: nn.Module, task: Task, number: int) -> list[dict[str, torc
             {name: each for name, each in given if isinstance(each, torch.Tensor) and each.ndim}
         )
 
-    handle = hook_before(model, note)
-    try:
+    with hook_before(model, note):
         values = task.values(model, number)
-    finally:
-        handle.remove()
     return arguments if np.isfinite(values).any() else []
 
 

@@ -166,11 +166,8 @@ def outputs_of(model: nn.Module) -> Generator[list[Any]]:
     def note(module: nn.Module, args: Any, options: Any, returned: Any) -> None:
         outputs.append([tensor.clone() for tensor in tensors_of(returned)])
 
-    handle = hook_after(model, note)
-    try:
+    with hook_after(model, note):
         yield outputs
-    finally:
-        handle.remove()
 
 
 def tensors_of(value: Any) -> list[torch.Tensor]:
