@@ -1,4 +1,4 @@
-"""Take the pictures of atlases: two of them side by side, and a pair of their heads.
+"""Take the picture of two atlases: how much each head changed.
 
 python tools/take_atlas_pictures.py
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 
 import find_chromium
 import headscope as hs
@@ -23,8 +23,6 @@ NOISE = 0.3
 """Standard deviations of each tensor of weights: every head still finds itself, see
 benchmarks/atlas_matching.py.
 """
-HEAD = "2-11"
-"""Attends to the token before, and no longer does so with the noise."""
 
 
 def noisy(model: Any) -> Any:
@@ -38,14 +36,8 @@ def noisy(model: Any) -> Any:
     return changed
 
 
-def both_maps(tab: Page) -> None:
-    """Both maps, with one head joined with its partner."""
-    tab.locator(f'[data-side=a] [data-tile="{HEAD}"]').hover()
-    tab.locator("[data-joined]").first.wait_for()
-
-
-PICTURES = {"atlas_comparison": ("#/", both_maps, 760)}
-"""File name: the address, what is done, and the height of the picture."""
+PICTURES = {"atlas_comparison": ("#/", 760)}
+"""File name: the address, and the height of the picture."""
 
 
 def atlas_pictures(browser: Browser) -> None:
@@ -56,7 +48,7 @@ def atlas_pictures(browser: Browser) -> None:
     compared = atlases[0].compare(atlases[1], names=("MiniLM", "with noise"))
     with tempfile.TemporaryDirectory() as folder:
         page = compared.view().save(Path(folder) / "page").as_uri()
-        for name, (address, act, height) in PICTURES.items():
+        for name, (address, height) in PICTURES.items():
             for scheme, suffix in (("light", ""), ("dark", "_dark")):
                 context = browser.new_context(
                     viewport={"width": WIDTH, "height": height},
@@ -66,7 +58,6 @@ def atlas_pictures(browser: Browser) -> None:
                 tab = context.new_page()
                 tab.goto(f"{page}{address}")
                 tab.locator("h1").wait_for()
-                act(tab)
                 tab.wait_for_timeout(500)
                 saved(tab.screenshot(), FOLDER / f"{name}{suffix}.webp")
                 context.close()

@@ -1,18 +1,17 @@
-"""The page of two atlases, from disk: heads joined with their partners, pairs, and axe-core."""
+"""The page of two atlases, from disk: what changed on the map of the first, pairs, and axe-core."""
 
 import pytest
 
 import headscope as hs
 from headscope.testing import tiny_model, tiny_tokenizer
 
-from .live_pages import wait_for
 from .test_accessibility import AXE, grave
 from .test_atlas_page import TEXTS, folder_opened
 
-MARKED = """all => all
-    .filter((map) => getComputedStyle(map).boxShadow.includes("3px"))
-    .map((map) => map.closest("[data-tile]").dataset.tile)
-"""
+INKS = """all => all.map((map) => {
+    const [red, green, blue] = map.getContext("2d").getImageData(0, 0, 1, 1).data
+    return red + green + blue
+})"""
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +41,12 @@ def test_heads_are_joined_and_pairs_opened(browser, folder, scheme, width):
     compared, index = folder
     with folder_opened(browser, index, scheme, width) as opened:
         assert opened.text("h1") == "step 1 and step 2"
-        assert opened.page.locator("[data-side=a] [data-tile]").count() == len(compared.a.cells)
-        assert opened.page.locator("[data-alone]").count() == len(compared.only_in_a) > 0
-        partners_are_marked(opened, compared)
+        assert opened.page.locator("[data-tile]").count() == len(compared.a.cells)
+        heads_have_the_ink_of_their_change(opened, compared)
         changes_are_listed(opened, compared)
         fits_and_is_accessible(opened)
         pair = compared.pairs[1]
-        opened.page.locator(tile("a", pair.a)).click()
+        opened.page.locator(f'[data-tile="{name_of(pair.a)}"]').click()
         a_pair_has_a_page(opened, pair)
         fits_and_is_accessible(opened)
         opened.page.keyboard.press("]")
@@ -57,25 +55,18 @@ def test_heads_are_joined_and_pairs_opened(browser, folder, scheme, width):
         heads_are_shown_alone(opened)
 
 
-def tile(side, cell):
-    return f'[data-side={side}] [data-tile="{name_of(cell)}"]'
-
-
-def marked(opened):
-    return opened.page.locator("[data-pair] .atlas-map").evaluate_all(MARKED)
-
-
-def partners_are_marked(opened, compared):
-    """By the pointer and by the keyboard."""
-    page, pair = opened.page, compared.pairs[1]
-    page.locator(tile("a", pair.a)).hover()
-    wait_for(page, lambda: marked(opened) == [name_of(pair.a), name_of(pair.b)])
-    assert f"similarity {pair.similarity:.2f}".replace("0.", ".") in opened.text(".twin-said")
-    page.locator("h1").hover()
-    page.locator("[data-side=b] [data-tile]").first.focus()
-    page.keyboard.press("ArrowRight")
-    to = next(each for each in compared.pairs if each.b == compared.b.cells[1])
-    wait_for(page, lambda: marked(opened) == [name_of(to.a), name_of(to.b)])
+def heads_have_the_ink_of_their_change(opened, compared):
+    """The head that changed most is the darkest (on black the lightest); one without a partner has
+    no ink and no number.
+    """
+    inks = opened.page.locator("[data-tile] canvas").evaluate_all(INKS)
+    named = dict(zip(map(name_of, compared.a.cells), inks, strict=True))
+    least, *_, most = sorted(compared.pairs, key=lambda pair: -pair.similarity)
+    empty = named[name_of(compared.only_in_a[0])]
+    away = {name: abs(ink - empty) for name, ink in named.items()}
+    assert away[name_of(most.a)] == max(away.values()) > away[name_of(least.a)]
+    alone = opened.page.locator(f'[data-tile="{name_of(compared.only_in_a[0])}"]')
+    assert "–" in alone.get_attribute("title")
 
 
 def changes_are_listed(opened, compared):
@@ -83,14 +74,16 @@ def changes_are_listed(opened, compared):
     row = opened.page.locator(".twin-changes tbody tr").first.inner_text()
     assert f"{first.layer}-{first.head} → {first.other_layer}-{first.other_head}" in row
     assert first.pattern in row
-    opened.page.locator("select").select_option("previous")
+    opened.page.locator(".label-chips a", has_text="previous").first.click()
+    opened.page.locator('[aria-current="true"]', has_text="previous").wait_for()
+    opened.settle()
     patterns = opened.page.locator("tbody .twin-pattern").all_inner_texts()
-    assert {pattern.strip() for pattern in patterns} == {"previous"}
+    assert len({pattern.strip() for pattern in patterns}) == 1
 
 
 def a_pair_has_a_page(opened, pair):
     opened.page.locator(".atlas-examples a").first.wait_for()
-    assert opened.page.evaluate("location.hash") == f"#/pair/{name_of(pair.a)}"
+    assert opened.page.evaluate("location.hash") == f"#/head/{name_of(pair.a)}"
     assert opened.text("h1") == f"Head {name_of(pair.a)} → {name_of(pair.b)}"
     assert opened.page.locator("canvas.atlas-map").count() == 3
     assert opened.text(".twin-parts h2").endswith(f"{pair.similarity:.2f}".lstrip("0"))
@@ -98,16 +91,16 @@ def a_pair_has_a_page(opened, pair):
 
 
 def heads_are_shown_alone(opened):
-    """A text of one head, back to its pair and to both atlases; one of them is searched."""
+    """A text of one head, back to its atlas and to both; one of them is searched."""
     page = opened.page
     page.locator(".atlas-examples a").last.click()
     page.locator("[data-from]").first.wait_for()
     assert page.evaluate("location.hash").startswith("#/b/head/")
-    page.locator("a", has_text="matched with").click()
-    page.locator(".atlas-examples a").first.wait_for()
-    opened.settle()
     page.keyboard.press("Escape")
-    page.locator("[data-side=a] h2 a").click()
+    page.locator(".atlas-examples a").first.wait_for()
+    page.keyboard.press("Escape")
+    page.locator("a", has_text="Both atlases").click()
+    page.locator("a", has_text="step 1 alone").click()
     page.locator("input[type=search]").wait_for()
     opened.settle()
     page.keyboard.press("/")

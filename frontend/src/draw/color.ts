@@ -30,22 +30,13 @@ export function signColors(dark: boolean): readonly [above: string, below: strin
 /** A colour for each byte, as the four channels of a pixel in one little-endian number. */
 export type Ramp = Uint32Array;
 
-const SEQUENTIAL = {
-  light: ["#ffffff", "#d3e3f8", "#7eaceb", "#2f68c4", "#143a80", "#081a40"],
-  dark: ["#111419", "#1a2c4a", "#28538f", "#4f92e8", "#a8d0ff", "#f2f8ff"],
-};
 /** Negative, none, positive; blue and orange stay apart for colour-blind eyes. */
 const DIVERGING = {
   light: ["#7a2e00", "#d96214", "#f4b78e", "#ffffff", "#a3c1ee", "#2460be", "#0b2a5e"],
   dark: ["#ffd9b8", "#ff9a4d", "#8a4a1c", "#111419", "#23487e", "#68a6ff", "#d6e8ff"],
 };
 
-/** From paper to ink for weights as bytes: one step for each step of the square root. */
-export function weightRamp(dark: boolean): Ramp {
-  return ramp(SEQUENTIAL[dark ? "dark" : "light"]);
-}
-
-/** The same without its darkest colours, for heat behind words: the strongest word should not look like a mark. */
+/** A ramp without its darkest colours, for heat behind words: the strongest word should not look like a mark. */
 export function wordRamp(full: Ramp): Ramp {
   return full.map((_, byte) => full[Math.round(0.68 * byte)]);
 }

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { followSystemTheme, styledRoot } from "../parts/theme";
 import { type AnyIndex, type AtlasSource, scriptSource } from "../source/atlas";
 import { type AtlasPlace, readPlace } from "../state/atlas";
-import { ComparisonPlace } from "../views/atlas/comparison/BothMaps";
+import { ComparisonPlace } from "../views/atlas/Comparison";
 import { HeadPage } from "../views/atlas/HeadPage";
 import { MapPage } from "../views/atlas/MapPage";
 import { useLoaded, viewOf } from "../views/atlas/parts";
@@ -20,7 +20,7 @@ function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) 
     return () => removeEventListener("hashchange", follow);
   }, []);
   const root = useRef<HTMLElement>(null);
-  const where = place.head?.join("-") ?? /^#?\/pair\/(.+)$/.exec(fragment)?.[1] ?? "";
+  const where = place.head?.join("-") ?? "";
   useEffect(() => {
     // A page that was followed to begins at its top, and is said.
     scrollTo(0, 0);
@@ -39,22 +39,21 @@ function AtlasApp({ source, host }: { source: AtlasSource; host: HTMLElement }) 
   }
   return (
     <main class="headscope atlas" ref={root} data-theme={dark ? "dark" : "light"} data-headscope>
-      {index && <Place index={index} source={source} dark={dark} place={place} fragment={fragment} />}
+      {index && <Place index={index} source={source} dark={dark} place={place} />}
     </main>
   );
 }
 
-type PlaceProps = { index: AnyIndex; source: AtlasSource; dark: boolean; place: AtlasPlace; fragment: string };
+type PlaceProps = { index: AnyIndex; source: AtlasSource; dark: boolean; place: AtlasPlace };
 
 /** What an address leads to in an atlas, or in two of them. */
-function Place({ index, source, dark, place, fragment }: PlaceProps) {
+function Place({ index, source, dark, place }: PlaceProps) {
   const view = useMemo(
     () => (index.kind === undefined ? viewOf(index, source, dark, "") : null),
     [index, source, dark],
   );
   const key = place.head?.join("-");
-  if (index.kind === "comparison")
-    return <ComparisonPlace index={index} source={source} dark={dark} place={place} fragment={fragment} />;
+  if (index.kind === "comparison") return <ComparisonPlace index={index} source={source} dark={dark} place={place} />;
   if (!view) return null;
   return key ? <HeadPage key={key} view={view} place={place} /> : <MapPage view={view} find={place.find} />;
 }

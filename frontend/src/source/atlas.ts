@@ -23,7 +23,7 @@ export interface AtlasIndex {
   readonly texts: number;
   readonly tokens: number;
   readonly documents: number;
-  /** Of a tree of HeadVis, whose heads have these in place of mean maps and labels. */
+  /** What heads are coloured by in place of mean maps: of a tree of HeadVis, and of two atlases. */
   readonly metrics?: readonly TreeMetric[];
   readonly summary: string;
   readonly caution: string;
@@ -110,7 +110,7 @@ function missing(name: string): Error {
   return new Error(`data/${name}.js could not be read; copy the whole folder of the atlas`);
 }
 
-// Two atlases side by side: what `data/index.js` holds of the pairs of their heads.
+// Two atlases: the first, whose metrics say how much its heads and their partners in the second differ.
 
 export interface ComparedPair {
   /** Places of both heads among those of their atlas. */
@@ -136,14 +136,11 @@ export type ComparedScore = readonly [
   high: number | null,
 ];
 
-export interface ComparisonIndex {
+export interface ComparisonIndex extends Required<Pick<AtlasIndex, "metrics" | "summary" | "caution">> {
   readonly kind: "comparison";
   readonly a: AtlasIndex;
   readonly b: AtlasIndex;
   readonly names: readonly [a: string, b: string];
-  readonly matching: "best" | "number";
-  readonly summary: string;
-  readonly caution: string;
   readonly parts: readonly string[];
   /** Mean similarity of matched heads, of random pairs, and of different heads that are matched in the same way. */
   readonly similarity: number | null;

@@ -5,9 +5,7 @@ import type {
   AtlasIndex,
   AtlasText,
   AtlasTile,
-  ComparedPair,
   ComparedScore,
-  ComparisonIndex,
   TreeMetric,
   TreeSequence,
 } from "../source/atlas";
@@ -76,6 +74,8 @@ export function linksOn(head: Pick<AtlasHead, "links">, text: number, words = fa
 
 /** A text as a head sees it. */
 export interface ShownText {
+  /** What the head does, whose hue it has. */
+  readonly kind: KindName;
   readonly tokens: readonly { readonly name: string; readonly continues: boolean; readonly special?: boolean }[];
   readonly links: readonly AtlasLink[];
   /** Those whose ends the words are coloured by where none is pointed at, and the one that is marked. */
@@ -87,10 +87,15 @@ export interface ShownText {
 }
 
 /** A text of the sample of an atlas: the strongest links, of words too, each once. */
-export function shownText(head: Pick<AtlasHead, "links">, number: number, { words, special }: AtlasText): ShownText {
+export function shownText(
+  head: Pick<AtlasHead, "links" | "labels">,
+  number: number,
+  { words, special }: AtlasText,
+): ShownText {
   const [ending, ofWords] = [linksOn(head, number), linksOn(head, number, true)];
   const known = new Set(ending.map(({ query, key }) => `${query} ${key}`));
   return {
+    kind: kindOfTile(head),
     tokens: words.map((word, at) => ({
       name: bare(word),
       continues: word !== bare(word),
@@ -170,7 +175,7 @@ export function shortShare(share: number | null): string {
 }
 
 /** The kind of a head: that of the first label that it holds; what rests comes last, for most heads rest somewhere. */
-export function kindOfTile({ labels }: AtlasTile): KindName {
+export function kindOfTile({ labels }: Pick<AtlasTile, "labels">): KindName {
   const kinds = labels.flatMap(({ name, holds }) => (holds ? (kindOfLabel(name) ?? []) : []));
   return kinds.find((kind) => kind !== "resting") ?? kinds[0] ?? "none";
 }
@@ -202,52 +207,9 @@ export function rowsOf(heads: readonly { readonly layer: number; readonly head: 
   return { layers, rows: layers.map((layer) => order.filter((at) => heads[at].layer === layer)) };
 }
 
-// Two atlases side by side: which head is matched with which, and where B's heads are drawn.
+// Two atlases side by side.
 
 export type ComparedSide = Exclude<Side, "">;
-
-/** The other of two atlases. */
-export function otherSide(side: ComparedSide): ComparedSide {
-  return side === "a" ? "b" : "a";
-}
-
-/** Of each head of one atlas the number of its pair; -1 where it has no partner. */
-export function pairsOf(index: ComparisonIndex, side: ComparedSide): number[] {
-  const numbers = Array<number>(index[side].heads.length).fill(-1);
-  index.pairs.forEach((pair, number) => {
-    numbers[pair[side]] = number;
-  });
-  return numbers;
-}
-
-/** What a head is called: layer and number. */
-export function headName(index: ComparisonIndex, side: ComparedSide, at: number): string {
-  const { layer, head } = index[side].heads[at];
-  return `${layer}-${head}`;
-}
-
-/** Both heads of a pair: "2-7 → 3-1". */
-export function pairName(index: ComparisonIndex, { a, b }: ComparedPair): string {
-  return `${headName(index, "a", a)} → ${headName(index, "b", b)}`;
-}
-
-/** The address of a pair: that of its head of A. */
-export function pairAddress(index: ComparisonIndex, number: number): string {
-  return `#/pair/${headName(index, "a", index.pairs[number].a)}`;
-}
-
-/** The number of the pair that an address says; null where it says none, -1 where there is none. */
-export function readPair(fragment: string, index: ComparisonIndex): number | null {
-  const [, name] = /^#?\/pair\/(\d+-\d+)$/.exec(fragment) ?? [];
-  if (name === undefined) return null;
-  return index.pairs.findIndex((pair) => headName(index, "a", pair.a) === name);
-}
-
-/** How much a pair changed: 0 where both heads are the same, 1 where they are as unlike as random pairs. */
-export function changeOf(index: ComparisonIndex, { similarity }: ComparedPair): number {
-  const most = 1 - index.chance;
-  return most > 0 ? Math.min(1, Math.max(0, (1 - similarity) / most)) : 0;
-}
 
 /** Whether 0 is outside of the interval of a difference. */
 export function isClear([, , , , low, high]: ComparedScore): boolean {
@@ -298,7 +260,7 @@ export function treeText({ queries, keys, weights, tokens, rest }: TreeSequence)
   const ending = links.filter(({ query, key }) => query > 0 && key > 0);
   const spaces = spacesBefore(tokens);
   const shown = tokens.map((token, at) => ({ name: tokenName(token), continues: at > 0 && !spaces[at] }));
-  return { tokens: shown, links, ending, strongest: ending[0], rest, written: digits };
+  return { kind: "none", tokens: shown, links, ending, strongest: ending[0], rest, written: digits };
 }
 
 /** "61 % not kept": of a row, or of all rows. */

@@ -7,21 +7,24 @@ import {
   signedRamp,
   stretched,
   textOn,
-  weightRamp,
   wordRamp,
 } from "../../src/draw/color";
+import { KIND_LOOKS, type KindName, kindRamp } from "../../src/draw/kinds";
 import { contrast } from "./contrast";
 
 const luminance = (color: RGB) => contrast(color, [0, 0, 0]);
 
+const KINDS = Object.keys(KIND_LOOKS) as KindName[];
+
 test.each([true, false])("a stronger weight is never nearer to paper, dark %s", (dark) => {
-  const ramp = weightRamp(dark);
+  const ramp = kindRamp("resting", dark);
   const steps = Array.from(ramp, (_, byte) => luminance(rampColor(ramp, byte)) * (dark ? 1 : -1));
   for (let byte = 1; byte < 256; byte++) expect(steps[byte]).toBeGreaterThanOrEqual(steps[byte - 1] - 0.02);
 });
 
 test.each([true, false])("words can be read on every colour behind them, dark %s", (dark) => {
-  for (const ramp of [wordRamp(weightRamp(dark)), weightRamp(dark), signedRamp(dark)]) {
+  const ofKinds = KINDS.map((kind) => kindRamp(kind, dark));
+  for (const ramp of [...ofKinds, ...ofKinds.map(wordRamp), signedRamp(dark)]) {
     for (let byte = 0; byte < 256; byte++) {
       const color = rampColor(ramp, byte);
       expect(contrast(color, textOn(color) === "#000" ? [0, 0, 0] : [255, 255, 255])).toBeGreaterThanOrEqual(4.5);
@@ -35,7 +38,7 @@ test("signed bytes keep the sign, and the middle for none", () => {
 });
 
 test("a stretched ramp has its last colour earlier", () => {
-  const ramp = weightRamp(false);
+  const ramp = kindRamp("resting", false);
   expect(stretched(ramp, 100)[100]).toBe(ramp[255]);
   expect(stretched(ramp, 100)[200]).toBe(ramp[255]);
   expect(stretched(ramp, 100)[0]).toBe(ramp[0]);

@@ -14,7 +14,7 @@ import numpy as np
 
 from headscope.headvis._tree import HeadvisHead, HeadvisSequence, HeadvisTree
 from headscope.results import shows
-from headscope.views.atlas_page import Data, FolderPage, short_number
+from headscope.views.atlas_page import Data, FolderPage, metric_data
 
 DIGITS = 4
 ROUNDING = 1e-3
@@ -43,24 +43,10 @@ def _index_data(tree: HeadvisTree) -> dict[str, Any]:
         **{"model": tree.model, "summary": tree.summary, "caution": "", "maps": ""},
         **{"patterns": [], "classes": [], "side": 0.5},
         "heads": [{"layer": layer, "head": head, **empty} for layer, head in tree.cells],
-        "metrics": [_metric_data(tree, name) for name in tree.metrics],
-    }
-
-
-def _metric_data(tree: HeadvisTree, name: str) -> dict[str, Any]:
-    """A metric of all heads: what it is and its range, its values, how large each is between the
-    least and the most (0 to 1), and which it is from the top.
-    """
-    values = tree.metrics[name]
-    known = values[~np.isnan(values)]
-    least, most = np.quantile(known, [0, 1]) if len(known) else (0.0, 0.0)
-    parts = (values - least) / (most - least) if most > least else values * 0 + 0.5
-    return {
-        "name": name.replace("_", " "),
-        "says": f"{tree.says(name) or name}: {least:.3g} to {most:.3g}, the more ink the larger",
-        "values": [*map(short_number, values.tolist())],
-        "parts": [*map(short_number, parts.tolist())],
-        "places": [f"{1 + (known > value).sum()} of {len(known)}" for value in values],
+        "metrics": [
+            metric_data(name.replace("_", " "), tree.says(name) or name, values)
+            for name, values in tree.metrics.items()
+        ],
     }
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -89,21 +90,20 @@ def packed_maps(maps: Float[np.ndarray, "head query key"]) -> str:
 
 def _tile_data(atlas: Atlas, at: int) -> dict[str, Any]:
     """Data of one head on the map of all heads."""
-    layer, head = atlas.cells[at]
     labels = []
     for label in atlas.labels_of(at):
         if label.holds or label.candidate:
             score = short_number(label.score)
             labels.append({"name": label.pattern, "score": score, "holds": label.holds})
     words = [_pair(pair) for pair in atlas.pairs[at] if pair.is_words]
-    return {
-        "layer": layer,
-        "head": head,
-        "labels": labels,
-        "pairs": words[:SEARCHED],
-        "keys": _key_classes(atlas, at),
-        "evenKeys": _key_classes(atlas, atlas.even_of(at)),
-    }
+    return {**_place_data(atlas, at), "labels": labels, "pairs": words[:SEARCHED]}
+
+
+def _place_data(atlas: Atlas, at: int) -> dict[str, Any]:
+    """Which head it is, and what its attention and even attention give to each class of tokens."""
+    layer, head = atlas.cells[at]
+    keys = {"keys": _key_classes(atlas, at), "evenKeys": _key_classes(atlas, atlas.even_of(at))}
+    return {"layer": layer, "head": head, **keys}
 
 
 def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
@@ -115,15 +115,13 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
     relations = {name: [*map(short_number, both)] for name, both in head.relations.items()}
     distance = [[*map(short_number, both)] for both in head.distance.values()]
     neighbours = [[of.layer, of.head, short_number(of.alike)] for of in head.neighbours]
-    strata = []
-    for each in head.strata:
+    strata = [
         # A fifth of the texts; its examples by their index in the sample.
-        examples = [index_of[text.name] for text in each.examples]
-        ends = {"low": each.low, "high": each.high}
-        strata.append({**ends, "texts": each.texts, "examples": examples})
+        vars(each) | {"examples": [index_of[text.name] for text in each.examples]}
+        for each in head.strata
+    ]
     return {
-        "layer": head.layer,
-        "head": head.head,
+        **_place_data(atlas, at),
         "labels": [_evidence(label) for label in head.labels],
         "score": head.score,
         "spread": head.spread,
@@ -132,8 +130,6 @@ def _head_data(atlas: Atlas, at: int, head: AtlasHead) -> dict[str, Any]:
         "pairs": [_pair(pair) for pair in head.pairs],
         "distance": distance,
         "relations": relations,
-        "keys": _key_classes(atlas, at),
-        "evenKeys": _key_classes(atlas, atlas.even_of(at)),
         "neighbours": neighbours,
         "norms": {name: short_number(norm) for name, (norm, _) in head.norms.items()},
         "links": packed(np.concatenate(links) if links else np.zeros(0, np.uint16)),
@@ -150,14 +146,8 @@ def _links(ends: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def _evidence(label: Label) -> dict[str, Any]:
     numbers = ("score", "low", "high", "baseline", "threshold", "effect", "corrected")
     known = {name: short_number(float(getattr(label, name))) for name in numbers}
-    return known | {
-        "name": label.pattern,
-        "holds": label.holds,
-        "candidate": label.candidate,
-        "against": label.against,
-        "texts": label.texts,
-        "on": label.on,
-    }
+    named = ("holds", "candidate", "against", "texts", "on")
+    return known | {"name": label.pattern} | {name: getattr(label, name) for name in named}
 
 
 def _pair(pair: Any) -> list[Any]:
@@ -245,7 +235,7 @@ def atlas_comparison_page(comparison: AtlasComparison) -> FolderPage:
 
 
 def _comparison_data(comparison: AtlasComparison) -> Iterator[tuple[str, Data]]:
-    """What each script holds: those of both atlases, and last what all pages need."""
+    """Name and content of each script: those of both atlases, and last the data of all pages."""
     indices: dict[str, Data] = {}
     for side, atlas in (("a", comparison.a), ("b", comparison.b)):
         for name, content in atlas_data(atlas):
@@ -253,34 +243,57 @@ def _comparison_data(comparison: AtlasComparison) -> Iterator[tuple[str, Data]]:
                 indices[side] = content
             else:
                 yield f"{side}-{name}", content
-    yield "index", {"kind": "comparison", **indices, **_pairs_data(comparison)}
+    content = {**indices, **_pairs_data(comparison), "metrics": _changes(comparison)}
+    yield "index", content | {"kind": "comparison"}
+
+
+def _changes(comparison: AtlasComparison) -> list[dict[str, Any]]:
+    """What the heads of A are coloured by: how much each differs from its partner, as a whole and
+    in the score of each pattern; NaN where it has none.
+    """
+    place = {cell: at for at, cell in enumerate(comparison.a.cells)}
+    values: dict[str, np.ndarray] = defaultdict(lambda: np.full(len(place), np.nan))
+    for pair in comparison.pairs:
+        values["unlike"][place[pair.a]] = 1 - pair.similarity
+    for each in comparison.differences:
+        values[each.pattern][place[each.layer, each.head]] = abs(each.difference)
+    says = {"unlike": "1 less the similarity of a head and its partner"}
+    score = "how much this score differs in a head and its partner"
+    return [metric_data(name, says.get(name, score), of) for name, of in values.items()]
+
+
+def metric_data(name: str, says: str, values: np.ndarray) -> dict[str, Any]:
+    """A metric of all heads: what it is and its range, its values, how large each is between the
+    least and the most (0 to 1), and which it is from the top.
+    """
+    known = values[~np.isnan(values)]
+    least, most = np.quantile(known, [0, 1]) if len(known) else (0.0, 0.0)
+    parts = (values - least) / (most - least) if most > least else values * 0 + 0.5
+    return {
+        "name": name,
+        "says": f"{says}: {least:.3g} to {most:.3g}, the more ink the larger",
+        "values": [*map(short_number, values.tolist())],
+        "parts": [*map(short_number, parts.tolist())],
+        "places": [f"{1 + (known > value).sum()} of {len(known)}" for value in values],
+    }
 
 
 def _pairs_data(comparison: AtlasComparison) -> dict[str, Any]:
     """The pairs of heads, and the differences of their scores in the order of the result."""
     pairs = []
     for (at, to), pair in zip(comparison.matched, comparison.pairs, strict=True):
-        pairs.append(
-            {
-                "a": at,
-                "b": to,
-                "similarity": short_number(pair.similarity),
-                "chance": short_number(pair.chance),
-                "nextBest": short_number(pair.next_best),
-                "parts": [short_number(pair.parts[name]) for name in PARTS],
-                "gained": pair.gained,
-                "lost": pair.lost,
-            }
-        )
+        numbers = {"similarity": pair.similarity, "chance": pair.chance, "nextBest": pair.next_best}
+        known = {name: short_number(number) for name, number in numbers.items()}
+        parts = [short_number(pair.parts[name]) for name in PARTS]
+        labels = {"gained": pair.gained, "lost": pair.lost}
+        pairs.append({"a": at, "b": to, "parts": parts, **known, **labels})
     number_of = {pair.a: number for number, pair in enumerate(comparison.pairs)}
     differences = []
     for each in comparison.differences:
-        numbers = (each.before, each.after, each.low, each.high)
-        shown = map(short_number, numbers)
-        differences.append([number_of[each.layer, each.head], each.pattern, *shown])
+        numbers, pair = (each.before, each.after, each.low, each.high), (each.layer, each.head)
+        differences.append([number_of[pair], each.pattern, *map(short_number, numbers)])
     return {
         "names": comparison.names,
-        "matching": comparison.matching,
         "summary": comparison.summary,
         "caution": comparison.caution,
         "parts": PARTS,

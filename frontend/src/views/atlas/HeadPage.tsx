@@ -162,6 +162,7 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
   return (
     <Strata
       dark={view.dark}
+      color={kindColor(atlas.kindOfTile(said), view.dark)}
       title={`Examples, from high to low ${by}`}
       strata={fifths.map((fifth, at) => ({
         name: `${fifths.length === 5 ? `${NAMES[4 - at]}: ` : ""}${atlas.shortShare(fifth.low)} to ${atlas.shortShare(fifth.high)}`,
@@ -177,7 +178,7 @@ function Examples({ view, said, texts }: { view: AtlasView; said: AtlasHead; tex
       <Histogram
         plot={{
           label: `texts by ${said.score}`,
-          description: "colours tell fifths",
+          description: "shades tell fifths",
           edges: said.spread.map((_, bin) => bin / bins).concat(1),
           values: said.spread,
         }}

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kindOfLabel } from "../../draw/kinds";
 import { Quiet, walkTiles } from "../../parts/controls";
@@ -9,8 +10,10 @@ import { type Drawing, emptyBoard, isDrawn, likest, meanBoards } from "../../sta
 import { count, counted } from "../../state/words";
 import { type AtlasView, HeadGrid, LabelChip, Tile } from "./parts";
 
-/** The map of all heads, found by a word or by a drawing; of a tree each in the colour of a metric. */
-export function MapPage({ view, find }: { view: AtlasView; find: string }) {
+type MapPageProps = { view: AtlasView; find: string; children?: ComponentChildren };
+
+/** The map of all heads, found by a word or by a drawing, or each as dark as a metric; `children` stand below it. */
+export function MapPage({ view, find, children }: MapPageProps) {
   const { index, side } = view;
   const [board, setBoard] = useState<Drawing>(emptyBoard);
   const metric = atlas.metricOf(index, find);
@@ -43,6 +46,7 @@ export function MapPage({ view, find }: { view: AtlasView; find: string }) {
           </section>
         )}
       </div>
+      {children}
       <p class="note muted">{index.summary}</p>
     </>
   );

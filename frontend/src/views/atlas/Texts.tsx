@@ -1,13 +1,14 @@
 import { type ComponentChildren, Fragment } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { weightRamp, wordColors, wordRamp } from "../../draw/color";
+import { wordColors, wordRamp } from "../../draw/color";
+import { kindColor, kindRamp } from "../../draw/kinds";
 import { headAddress, meanOf, notKeptWords, type ShownText, type Side } from "../../state/atlas";
 import { Card } from "./parts";
 
 /** A text, each word as dark as what ends there: of all links, or of those of one query. */
 function HeatWords({ dark, text, from = null }: { dark: boolean; text: ShownText; from?: number | null }) {
-  const ramp = useMemo(() => wordRamp(weightRamp(dark)), [dark]);
-  const { tokens, strongest } = text;
+  const { kind, tokens, strongest } = text;
+  const ramp = useMemo(() => wordRamp(kindRamp(kind, dark)), [kind, dark]);
   const heats = Array<number>(tokens.length).fill(0);
   const links = from === null ? text.ending : text.links.filter(({ query }) => query === from);
   for (const { key, weight } of links) heats[key] += weight;
@@ -133,7 +134,7 @@ interface ExampleProps {
 /** A text as a head sees it, small: its score, its links, its words. */
 function Example({ dark, text, href, score }: ExampleProps) {
   return (
-    <a class="atlas-example stack top" href={href}>
+    <a class="atlas-example stack top" href={href} style={{ "--color": kindColor(text.kind, dark) }}>
       <span class="atlas-example-score number">{score}</span>
       <MiniLines text={text} />
       <span>
@@ -152,6 +153,7 @@ interface Stratum {
 
 interface StrataProps {
   dark: boolean;
+  color?: string;
   strata: readonly Stratum[];
   title: string;
   /** How they were chosen. */
@@ -161,9 +163,9 @@ interface StrataProps {
 }
 
 /** Texts of a head in strata, the strongest first. */
-export function Strata({ dark, strata, title, note, children }: StrataProps) {
+export function Strata({ dark, color = "", strata, title, note, children }: StrataProps) {
   return (
-    <Card class="atlas-examples" label="Examples" title={title}>
+    <Card class="atlas-examples" label="Examples" title={title} color={color}>
       {children}
       {strata.map(({ name, count, texts }) => (
         <section key={name} class="atlas-stratum ruled" aria-label={name}>
@@ -227,6 +229,7 @@ export function TextPage({ dark, text, title, score, kept, head: [layer, head, s
       </Card>
       <Card
         label="Links"
+        color={kindColor(text.kind, dark)}
         title={<>Strongest links {text.rest && <small>on the left: how much of the row is not kept</small>}</>}
       >
         <LinkColumns text={text} from={from} setFrom={setFrom} />

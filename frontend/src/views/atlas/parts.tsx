@@ -198,18 +198,16 @@ interface TileProps {
   named?: boolean;
   /** Number of a text that is to be shown. */
   text?: number;
-  /** Where it leads, if not to the page of the head. */
-  href?: string | undefined;
 }
 
 /** The mean map of one head: a link to its page. */
-export function Tile({ view, at, note, tabbed = true, named = false, text, href }: TileProps) {
+export function Tile({ view, at, note, tabbed = true, named = false, text }: TileProps) {
   const tile = view.index.heads[at];
   const kind = atlas.kindOfTile(tile);
   return (
     <a
       class="atlas-tile block relative slim"
-      href={href ?? atlas.headAddress(tile.layer, tile.head, text, view.side)}
+      href={atlas.headAddress(tile.layer, tile.head, text, view.side)}
       // A tile that shows its name is called by what it shows, so that who says it by voice is understood.
       aria-label={named ? undefined : `${tileWords(tile)}${note ? `; ${note}` : ""}`}
       title={`${tileWords(tile)}${note ? `\n${note}` : ""}`}

@@ -1,19 +1,80 @@
-import { useState } from "preact/hooks";
-import { signedByte, signedRamp } from "../../../draw/color";
-import { Choice, Quiet } from "../../../parts/controls";
-import { LabelIcon } from "../../../parts/legend";
-import type { AtlasHead, AtlasText, ComparedPair, ComparedScore } from "../../../source/atlas";
-import * as atlas from "../../../state/atlas";
-import { signedWeight } from "../../../state/words";
-import { FrequentPairs, sharesOf, useHead, Where } from "../HeadPage";
-import { Card, Heading, LabelChip, MeanMap, SquareMap, Table } from "../parts";
-import { Strata } from "../Texts";
-import type { ComparisonView } from "./BothMaps";
+import { useMemo, useState } from "preact/hooks";
+import { signedByte, signedRamp } from "../../draw/color";
+import { Quiet } from "../../parts/controls";
+import { LabelIcon } from "../../parts/legend";
+import type {
+  AtlasHead,
+  AtlasSource,
+  AtlasText,
+  ComparedPair,
+  ComparedScore,
+  ComparisonIndex,
+} from "../../source/atlas";
+import * as atlas from "../../state/atlas";
+import { signedWeight } from "../../state/words";
+import { FrequentPairs, HeadPage, sharesOf, useHead, Where } from "./HeadPage";
+import { MapPage } from "./MapPage";
+import { type AtlasView, Card, Heading, Histogram, LabelChip, MeanMap, SquareMap, Table, viewOf } from "./parts";
+import { Strata } from "./Texts";
+
+// Two atlases are one whose heads have a partner: what differs are metrics of its map, and its heads have pages of two.
+
+interface ComparisonPlaceProps {
+  index: ComparisonIndex;
+  source: AtlasSource;
+  dark: boolean;
+  place: atlas.AtlasPlace;
+}
+
+type ComparisonView = { readonly index: ComparisonIndex; readonly a: AtlasView; readonly b: AtlasView };
+
+/** How much the heads of two atlases differ, a pair of them, or what one atlas says alone. */
+export function ComparisonPlace({ index, source, dark, place }: ComparisonPlaceProps) {
+  const { names, metrics, summary, caution } = index;
+  const view = useMemo(
+    () => ({
+      index,
+      a: viewOf(index.a, source.side("a"), dark, "a"),
+      b: viewOf(index.b, source.side("b"), dark, "b"),
+    }),
+    [index, source, dark],
+  );
+  const { side, head, find } = place;
+  const pair = head ? index.pairs.findIndex(({ a }) => nameIn(index, "a", a) === head.join("-")) : -1;
+  if (head && side === "" && pair >= 0) return <PairPage key={pair} view={view} number={pair} />;
+  const alone = view[side || "a"];
+  if (head) return <HeadPage key={head.join("-")} view={alone} place={{ ...place, side: alone.side }} />;
+  if (side) return <MapPage view={alone} find={find} />;
+  const both = { ...index.a, model: names.join(" and "), maps: "", side: 0.5, metrics, summary, caution };
+  return (
+    <MapPage view={viewOf(both, source, dark, "")} find={find}>
+      <Similarities view={view} />
+      <Changes view={view} pattern={find} />
+    </MapPage>
+  );
+}
+
+/** What a head is called: layer and number. */
+function nameIn(index: ComparisonIndex, side: atlas.ComparedSide, at: number): string {
+  const { layer, head } = index[side].heads[at];
+  return `${layer}-${head}`;
+}
+
+/** Both heads of a pair: "2-7 → 3-1". */
+function pairName(index: ComparisonIndex, { a, b }: ComparedPair): string {
+  return `${nameIn(index, "a", a)} → ${nameIn(index, "b", b)}`;
+}
+
+/** The page of a pair is that of its head of A. */
+function pairAddress({ a, pairs }: ComparisonIndex, number: number): string | undefined {
+  const { layer, head } = a.heads[pairs[number]?.a] ?? {};
+  return layer === undefined || head === undefined ? undefined : atlas.headAddress(layer, head);
+}
 
 const SIDES: readonly atlas.ComparedSide[] = ["a", "b"];
 
 /** Both heads of a pair: where their attention goes, their scores, words and examples. */
-export function PairPage({ view, number }: { view: ComparisonView; number: number }) {
+function PairPage({ view, number }: { view: ComparisonView; number: number }) {
   const { index } = view;
   const pair = index.pairs[number];
   const heads = { a: index.a.heads[pair.a], b: index.b.heads[pair.b] };
@@ -25,9 +86,9 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
         noun="Pair"
         home={["#/", "Both atlases"]}
         out="#/"
-        before={number > 0 ? atlas.pairAddress(index, number - 1) : undefined}
-        after={number + 1 < index.pairs.length ? atlas.pairAddress(index, number + 1) : undefined}
-        title={`Head ${atlas.pairName(index, pair)}`}
+        before={pairAddress(index, number - 1)}
+        after={pairAddress(index, number + 1)}
+        title={`Head ${pairName(index, pair)}`}
         failure={a.failure || b.failure}
       >
         <span class="label-chips flex wrap">
@@ -42,7 +103,7 @@ export function PairPage({ view, number }: { view: ComparisonView; number: numbe
               class="quiet muted"
               href={atlas.headAddress(heads[side].layer, heads[side].head, undefined, side)}
             >
-              <bdi>{index.names[at]}</bdi> {atlas.headName(index, side, pair[side])} alone
+              <bdi>{index.names[at]}</bdi> {nameIn(index, side, pair[side])} alone
             </a>
           ))}
         </span>
@@ -201,39 +262,20 @@ function DifferenceMap({ view, pair }: { view: ComparisonView; pair: ComparedPai
 
 const CHANGES_SHOWN = 12;
 
-interface ChangesProps {
-  view: ComparisonView;
-  /** Of this pair alone. */
-  pair?: number;
-}
+type ChangesProps = { view: ComparisonView; pair?: number; pattern?: string };
 
-/** The scores that differ most, with intervals. */
-export function Changes({ view, pair }: ChangesProps) {
+/** The scores that differ most, with intervals: of all, of a pattern where it is one, or of a pair. */
+function Changes({ view, pair, pattern }: ChangesProps) {
   const { index } = view;
   const [shown, setShown] = useState(CHANGES_SHOWN);
-  const [pattern, setPattern] = useState("");
-  const mine = index.differences.filter(([number, name]) => {
-    return (pair === undefined || number === pair) && (pattern === "" || name === pattern);
-  });
+  const named = index.differences.filter(([number, name]) => number === pair || name === pattern);
+  const alone = pair !== undefined;
+  const mine = alone || named.length > 0 ? named : index.differences;
   const clear = mine.filter(atlas.isClear).length;
   const byChance = (1 - index.confidence) * mine.length;
-  const alone = pair !== undefined;
   const shownScores = mine.slice(0, shown);
   return (
     <Card label="What changed most" title={alone ? "Scores of both heads" : "What changed most"}>
-      {!alone && (
-        <Choice
-          label="Pattern"
-          name="data-pattern"
-          options={["", ...new Set(index.differences.map(([, name]) => name))]}
-          words={{ "": "all" }}
-          chosen={pattern}
-          onChoose={(chosen) => {
-            setPattern(chosen);
-            setShown(CHANGES_SHOWN);
-          }}
-        />
-      )}
       <Table
         class="twin-changes"
         head={[
@@ -280,7 +322,7 @@ function rowOf({ index, a }: ComparisonView, score: ComparedScore, alone: boolea
   ];
   if (alone) return [name, ...numbers] as const;
   return [
-    <a href={atlas.pairAddress(index, number)}>{atlas.pairName(index, index.pairs[number])}</a>,
+    <a href={pairAddress(index, number) ?? ""}>{pairName(index, index.pairs[number])}</a>,
     name,
     ...numbers,
   ] as const;
@@ -296,5 +338,53 @@ function Dumbbell({ before, after }: { before: number; after: number }) {
       <circle class="twin-before" cx={x(before)} cy={7} r={3.4} />
       <circle class="twin-after" cx={x(after)} cy={7} r={3.9} />
     </svg>
+  );
+}
+
+const BINS = 20;
+
+/** The similarity of all pairs, next to what matchings by chance give. */
+function Similarities({ view: { index } }: { view: ComparisonView }) {
+  const { pairs, chance, different, similarity } = index;
+  const least = Math.min(chance, different ?? 1, ...pairs.map((pair) => pair.similarity));
+  const edges = Array.from({ length: BINS + 1 }, (_, edge) => least + ((1 - least) * edge) / BINS);
+  const values = Array<number>(BINS).fill(0);
+  for (const pair of pairs) {
+    values[Math.min(BINS - 1, Math.floor((BINS * (pair.similarity - least)) / (1 - least || 1)))]++;
+  }
+  return (
+    <section class="card atlas-card twin-similarities stack middle" aria-label="How similar matched heads are">
+      <div class="twin-numbers">
+        <p class="facts">
+          {SIDES.map((side, at) => (
+            <a key={side} class="quiet muted" href={atlas.mapAddress(side)}>
+              <bdi>{index.names[at]}</bdi> alone
+            </a>
+          ))}
+        </p>
+        {[
+          [similarity, "matched heads"],
+          [different, "different heads of one atlas, matched in the same way"],
+          [chance, "random pairs"],
+        ].map(([value, words]) => (
+          <p key={words} class="stack muted">
+            <b>{atlas.shortShare(value as number | null)}</b> {words}
+          </p>
+        ))}
+      </div>
+      <Histogram
+        plot={{
+          label: "matched pairs by similarity",
+          description: "pale: no more alike than different heads",
+          edges,
+          values,
+        }}
+        odd={(bin) => edges[bin + 1] <= (different ?? chance)}
+      />
+      <p class="fine">
+        Similarity is the mean of {index.parts.length} parts ({index.parts.join(", ")}). Where it is that of different
+        heads, a match says nothing about which heads are the same.
+      </p>
+    </section>
   );
 }
