@@ -10,15 +10,8 @@ from typing import Any, ClassVar, Literal, overload
 
 import numpy as np
 
+from headscope.comparison import _grid
 from headscope.comparison._alignment import LEAST, align
-from headscope.comparison._grid import (
-    Grid,
-    MatchedHeads,
-    best_partners,
-    by_partners,
-    cells_of,
-    matching_of,
-)
 from headscope.comparison._results import ACROSS, compare_results
 from headscope.comparison.stack import (
     STACK,
@@ -269,7 +262,7 @@ def same_model(a: Record, b: Record) -> bool:
     """
 
     def facts(each: Record) -> tuple[Any, ...]:
-        heads = {name: cells_of(stack) for name, stack in each.stacks.items()}
+        heads = {name: _grid.cells_of(stack) for name, stack in each.stacks.items()}
         return each.model.name, each.model.revision, each.model.class_name, heads
 
     return facts(a) == facts(b)
@@ -280,7 +273,7 @@ def _compared(
 ) -> StackComparison:
     grids = _grids(pairs, names, options)
     _check_cells(grids)
-    how = matching_of(options["heads"], grids[0], (pairs[0][0].model, pairs[0][1].model))
+    how = _grid.matching_of(options["heads"], grids[0], (pairs[0][0].model, pairs[0][1].model))
     matched = _matched(grids, how)
     # Without pairs that say nothing the spread is what rounding may make; heads are ranked only.
     spread, spread_of = _rounding(grids[0], matched[0]), ROUNDING
@@ -297,14 +290,14 @@ def _compared(
         matched=matched,
         spread=spread,
         spread_of=spread_of,
-        candidates=1 if how == "number" else len(cells_of(grids[0].b)),
+        candidates=1 if how == "number" else len(_grid.cells_of(grids[0].b)),
         confidence=options["confidence"],
         groups=None if options["groups"] is None else tuple(several_groups(options["groups"])),
         nulls=tuple(means),
     )
 
 
-def _grids(pairs: list[Pair], names: tuple[str, str], options: dict[str, Any]) -> list[Grid]:
+def _grids(pairs: list[Pair], names: tuple[str, str], options: dict[str, Any]) -> list[_grid.Grid]:
     several, least = len(pairs) > 1, options["least"]
     if not isinstance(least, Real) or not 0 <= least <= 1:
         raise RecordError(f"least is the part of the tokens in both, 0 to 1, not {least!r}")
@@ -314,7 +307,7 @@ def _grids(pairs: list[Pair], names: tuple[str, str], options: dict[str, Any]) -
     ]
 
 
-def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = "") -> Grid:
+def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = "") -> _grid.Grid:
     """Two stacks on their common tokens.
 
     Raises:
@@ -329,7 +322,7 @@ def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = ""
             key = align(a.key, b.key, same_model=same, least=least)
     except RecordError as error:
         raise RecordError(f"{where}{error}") from None
-    grid = Grid(a, b, query, key, (pair[0].model.dtype, pair[1].model.dtype))
+    grid = _grid.Grid(a, b, query, key, (pair[0].model.dtype, pair[1].model.dtype))
     if not len(grid.rows):
         raise RecordError(
             f"No query of stack {names[0]!r} is in both records: there is nothing to compare"
@@ -337,22 +330,22 @@ def grid_of(pair: Pair, names: tuple[str, str], *, least: float, where: str = ""
     return grid
 
 
-def _matched(grids: list[Grid], how: str) -> tuple[MatchedHeads, ...]:
+def _matched(grids: list[_grid.Grid], how: str) -> tuple[_grid.MatchedHeads, ...]:
     # Chosen over all texts together: a head has one partner, and not another in every text.
-    partners = cells_of(grids[0].a) if how == "number" else best_partners(grids)
-    return tuple(by_partners(grid, partners) for grid in grids)
+    partners = _grid.cells_of(grids[0].a) if how == "number" else _grid.best_partners(grids)
+    return tuple(_grid.by_partners(grid, partners) for grid in grids)
 
 
-def _rounding(grid: Grid, matched: MatchedHeads) -> np.ndarray:
+def _rounding(grid: _grid.Grid, matched: _grid.MatchedHeads) -> np.ndarray:
     """What rounding may make, for each head of A."""
     theirs = dict(zip(matched.cells, matched.partners, strict=True))
     made = [grid.rounding(layer.layer, theirs[layer.layer, 0][0]) for layer in grid.a]
     return np.concatenate(made)
 
 
-def _check_cells(grids: list[Grid]) -> None:
+def _check_cells(grids: list[_grid.Grid]) -> None:
     for grid in grids[1:]:
-        own, first = ([cells_of(each.a), cells_of(each.b)] for each in (grid, grids[0]))
+        own, first = ([_grid.cells_of(each.a), _grid.cells_of(each.b)] for each in (grid, grids[0]))
         if own[0] != first[0] or own[1] not in first:
             raise RecordError(
                 f"The records have {len(first[0])} and {len(first[1])} heads, and others of them "

@@ -1,7 +1,6 @@
 """The public names of `headscope.corpus`, each once; `lazy_loader` reads them from here."""
 
 from ._engines import Engine as Engine
-from ._engines import RayExecutor as RayExecutor
 from ._engines import dask_cluster as dask_cluster
 from ._engines import given as given
 from ._engines import pool as pool

@@ -1,4 +1,4 @@
-"""What runs the parts: this process, a pool of processes, Dask, Ray, or any other executor."""
+"""What runs the parts: this process, a pool of processes, Dask, or any other executor."""
 
 from __future__ import annotations
 
@@ -174,28 +174,6 @@ def _of_client(client: Any, executor: Executor) -> Engine:
         link,
         lambda: client.status == "running",
     )
-
-
-class RayExecutor(Executor):
-    """Ray's tasks as an executor, which Ray itself has none of.
-
-    Args:
-        **options: of every task, such as ``num_cpus=1`` or ``num_gpus=0.5``.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        if find_spec("ray") is None:
-            raise RunError("Ray is not installed: pip install ray")
-        self._options = {"max_retries": 0} | options
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Hand a call to the cluster that ``ray.init`` joined."""
-        import ray
-
-        future: Future[Any] = (
-            ray.remote(fn).options(**self._options).remote(*args, **kwargs).future()
-        )
-        return future
 
 
 def is_death(error: BaseException) -> bool:

@@ -17,15 +17,7 @@ from headscope._progress import warn_left_out
 from headscope._version import __version__
 from headscope.corpus import key_of
 from headscope.errors import CaptureError, FileError, HeadscopeError, RecordError, TextError
-from headscope.headvis._heads import (
-    DECIMALS,
-    LEAST,
-    PATTERN,
-    ROW,
-    ChosenText,
-    HeadFiles,
-    SampleOfTexts,
-)
+from headscope.headvis import _heads
 from headscope.headvis._sums import METRICS, HeadvisSums
 from headscope.record import BatchStack, ModelFacts, Record, TextBatch
 from headscope.storage import check_parent
@@ -124,7 +116,7 @@ def write_headvis(
     sums, chosen = _counted(reading, texts, settled, report)
     with _written_folder(Path(folder)) as made:
         (made / "heads").mkdir()
-        files = HeadFiles(made / "heads", reading.cells, tokenizer)
+        files = _heads.HeadFiles(made / "heads", reading.cells, tokenizer)
 
         def missed(index: int, error: HeadscopeError) -> None:
             report(chosen[index].number, error)
@@ -174,13 +166,13 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
 
 def _counted(
     reading: _TextsOfModel, texts: Any, settled: dict[str, Any], report: Report
-) -> tuple[HeadvisSums, list[ChosenText]]:
+) -> tuple[HeadvisSums, list[_heads.ChosenText]]:
     """The first pass, over all texts."""
     sums, sample = None, None
     for together, stack in reading.batches(_parsed(texts), report, progress=settled["progress"]):
         if sums is None or sample is None:
             sums = HeadvisSums(len(stack.cells))
-            sample = SampleOfTexts(settled["top_samples"])
+            sample = _heads.SampleOfTexts(settled["top_samples"])
         maxima = sums.update([layer.weights for layer in stack.layers], _ids_of(stack))
         for row, (number, given) in enumerate(together):
             sample.add(key_of("headvis", *map(str, given.texts)), (number, given), maxima[row])
@@ -211,7 +203,9 @@ def _rows(cells: Sequence[tuple[int, int]], sums: HeadvisSums) -> list[dict[str,
     metrics = sums.metrics()
     rows = []
     for index, (layer, head) in enumerate(cells):
-        values = {name: round(float(each[index]), DECIMALS) for name, each in metrics.items()}
+        values = {
+            name: round(float(each[index]), _heads.DECIMALS) for name, each in metrics.items()
+        }
         rows.append({"layer": layer, "head": head} | values)
     return rows
 
@@ -333,8 +327,8 @@ def _config_of(
         "n_intervals": options["intervals"],
         "samples_per_interval": options["samples"],
         "samples_per_top_interval": options["top_samples"],
-        "sparse_topk_per_row": ROW,
-        "sparse_threshold": LEAST,
+        "sparse_topk_per_row": _heads.ROW,
+        "sparse_threshold": _heads.LEAST,
         "headscope": {
             "version": __version__,
             "format": SOURCE,
@@ -354,7 +348,7 @@ def _config_of(
         "n_intervals": options["intervals"],
         "metrics": metrics,
         "metric_descriptions": {name: METRICS[name] for name in metrics},
-        "head_data_pattern": PATTERN,
+        "head_data_pattern": _heads.PATTERN,
         "has_umap": False,
         "umap_heads": [],
         "custom_plots": [dict(zip(SHOWN, each, strict=True)) for each in PLOTS],

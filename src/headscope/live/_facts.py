@@ -19,15 +19,7 @@ from headscope.capturing.media.given import marks_of
 from headscope.capturing.media.input_positions import ARGUMENTS, AUDIO, TEXT, VISION
 from headscope.capturing.walk import arguments_of, reads_target
 from headscope.errors import FileError, HeadscopeError, ModelError, TextError, check_count
-from headscope.live.contract import (
-    AnswerKind,
-    InputField,
-    LiveAtlas,
-    LiveFacts,
-    LiveLimits,
-    LiveMessage,
-    LiveStack,
-)
+from headscope.live import contract
 from headscope.parts import Conversation, chat_form_of
 from headscope.record import Record
 from headscope.results import load
@@ -35,7 +27,7 @@ from headscope.storage import local_path
 from headscope.studies.runs import DISCRIMINATORS
 from headscope.views.atlas_page import packed_maps
 
-LIMITS: LiveLimits = {
+LIMITS: contract.LiveLimits = {
     "tokens": 1024,
     "seconds": 60.0,
     "characters": 20_000,
@@ -43,7 +35,7 @@ LIMITS: LiveLimits = {
     "queue": 8,
     "picture_bytes": 4 * 2**20,
 }
-KINDS: Mapping[str, AnswerKind] = {
+KINDS: Mapping[str, contract.AnswerKind] = {
     NEXT: "next-token",
     MASKED: "masked",
     CLASS: "classes",
@@ -57,7 +49,7 @@ OF_CLASSES = ("Classification", "NextSentencePrediction", "ObjectDetection", "CT
 
 def parse_limits(
     max_tokens: Any = LIMITS["tokens"], seconds: Any = LIMITS["seconds"]
-) -> LiveLimits:
+) -> contract.LiveLimits:
     """The limits of a live model, of which these two are the user's.
 
     Raises:
@@ -68,7 +60,9 @@ def parse_limits(
     return {**LIMITS, "tokens": check_count("max_tokens", max_tokens), "seconds": seconds}
 
 
-def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") -> LiveFacts:
+def loading_facts(
+    name: str, text: Any, limits: contract.LiveLimits, failed: str = ""
+) -> contract.LiveFacts:
     """What is known of a model that is not there yet.
 
     Args:
@@ -87,10 +81,12 @@ def loading_facts(name: str, text: Any, limits: LiveLimits, failed: str = "") ->
         **{"failed": failed, "threads": torch.get_num_threads(), "versions": {}},
         "text": text if isinstance(text, str) else "",
     }
-    return cast("LiveFacts", facts)
+    return cast("contract.LiveFacts", facts)
 
 
-def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> LiveFacts:
+def live_facts(
+    model: Any, reads_with: Any, limits: contract.LiveLimits, text: Any
+) -> contract.LiveFacts:
     """Facts about a loaded model.
 
     Args:
@@ -132,7 +128,7 @@ def live_facts(model: Any, reads_with: Any, limits: LiveLimits, text: Any) -> Li
     }
 
 
-def _beginning(given: Any, *, chat: bool) -> tuple[str, list[LiveMessage]]:
+def _beginning(given: Any, *, chat: bool) -> tuple[str, list[contract.LiveMessage]]:
     """The text that a page begins with, or the messages."""
     text = parse_call(given).text if given else ""
     if not isinstance(text, Conversation):
@@ -148,9 +144,9 @@ def tokenizer_of(reads_with: Any) -> Any:
     return tokenizer if hasattr(tokenizer, "decode") else None
 
 
-def stacks_of(record: Record) -> list[LiveStack]:
+def stacks_of(record: Record) -> list[contract.LiveStack]:
     """The stacks of a model, as a record of it shows them."""
-    stacks: list[LiveStack] = []
+    stacks: list[contract.LiveStack] = []
     for name, stack in record.stacks.items():
         numbers = [layer.layer for layer in stack]
         heads = max(layer.heads for layer in stack)
@@ -158,7 +154,7 @@ def stacks_of(record: Record) -> list[LiveStack]:
     return stacks
 
 
-def _kind(model: Any) -> AnswerKind:
+def _kind(model: Any) -> contract.AnswerKind:
     """What a model says, by transformers' own table of classes; a tokenizer with a mask token does
     not tell, as some causal models have one.
     """
@@ -188,12 +184,12 @@ def _untrained(model: Any) -> str:
     return ""
 
 
-def _fields(model: Any, kind: AnswerKind, *, chat: bool) -> list[InputField]:
+def _fields(model: Any, kind: contract.AnswerKind, *, chat: bool) -> list[contract.InputField]:
     reads = {ARGUMENTS[name] for name in arguments_of(model) if name in ARGUMENTS}
     encodes = reads_target(model)
     has_text = TEXT in reads or not reads
     has_pair = kind != "next-token" and not encodes and not {VISION, AUDIO} & reads
-    wanted: dict[InputField, bool] = {
+    wanted: dict[contract.InputField, bool] = {
         "text": has_text,
         "text_b": has_text and has_pair,
         "target": encodes,
@@ -289,7 +285,7 @@ def atlas_for(model: Any, given: Atlas | str | os.PathLike[str] | None) -> Atlas
     return atlas
 
 
-def live_atlas(atlas: Atlas, stacks: Sequence[LiveStack]) -> LiveAtlas:
+def live_atlas(atlas: Atlas, stacks: Sequence[contract.LiveStack]) -> contract.LiveAtlas:
     """What a page compares drawings with.
 
     Args:
@@ -299,7 +295,7 @@ def live_atlas(atlas: Atlas, stacks: Sequence[LiveStack]) -> LiveAtlas:
     Raises:
         ModelError: where the stack of the atlas has other layers or heads.
     """
-    by_name: Mapping[str, LiveStack] = {stack["name"]: stack for stack in stacks}
+    by_name: Mapping[str, contract.LiveStack] = {stack["name"]: stack for stack in stacks}
     named = atlas.heads.tally.stack
     name = next(iter(by_name), "") if named is None else named
     numbers, most = _size(atlas.cells)

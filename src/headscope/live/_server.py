@@ -18,34 +18,18 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
+from headscope.live import _queue
 from headscope.live._answering import Partners, answer_question, compared, parse_answer
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, live_atlas, loading_facts
 from headscope.live._lens import lens_of, matters, parse_lens, parse_matters, parse_why, why_of
 from headscope.live._model import KeptRecord, LiveModel
-from headscope.live._queue import (
-    LinesAnswer,
-    ModelQueue,
-    StopSignal,
-    body_of,
-    error_answer,
-    error_line,
-    refusal_of_post,
-)
 from headscope.live._writing import parse_write, write
 from headscope.live.contract import LiveFacts, LiveLimits
 from headscope.storage import save
+from headscope.views import server
 from headscope.views.answers import PageAnswers, packed_opening
 from headscope.views.guard import Guard
-from headscope.views.server import (
-    BYTES,
-    GoneError,
-    guarded,
-    in_thread,
-    record_routes,
-    sent,
-    sent_json,
-)
 
 MOST_BYTES = 64 * 1024
 """Of a request without a picture or sound: a text of some ten thousand words."""
@@ -90,7 +74,7 @@ class LiveHost:
         return loading_facts(self.name, self.text, self.limits, self.failed)
 
 
-def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None) -> Guard:
+def live_application(host: LiveHost, token: str, queue: _queue.ModelQueue | None = None) -> Guard:
     """The application that serves one model.
 
     Args:
@@ -100,7 +84,7 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
     """
     limits = host.limits
     if queue is None:
-        queue = ModelQueue(limits["queue"], limits["seconds"])
+        queue = _queue.ModelQueue(limits["queue"], limits["seconds"])
     answers = _LiveAnswers(host, queue)
     at_once = anyio.CapacityLimiter(2)
     asked = {
@@ -115,18 +99,18 @@ def live_application(host: LiveHost, token: str, queue: ModelQueue | None = None
     routes = [
         Route("/model.json", lambda request: JSONResponse(dict(host.facts))),
         *(Route(f"/{name}", answers.post(of), methods=["POST"]) for name, of in asked.items()),
-        Route("/atlas.json", in_thread(answers.atlas, at_once)),
-        Route("/record/{id}/download", in_thread(answers.download, at_once)),
-        Route("/record/{id}/page", in_thread(answers.page, at_once)),
-        *record_routes(answers.find, "/record/{id}"),
+        Route("/atlas.json", server.in_thread(answers.atlas, at_once)),
+        Route("/record/{id}/download", server.in_thread(answers.download, at_once)),
+        Route("/record/{id}/page", server.in_thread(answers.page, at_once)),
+        *server.record_routes(answers.find, "/record/{id}"),
     ]
-    return guarded(routes, token, script="model.js")
+    return server.guarded(routes, token, script="model.js")
 
 
 class _LiveAnswers:
     """What is answered of one model."""
 
-    def __init__(self, host: LiveHost, queue: ModelQueue) -> None:
+    def __init__(self, host: LiveHost, queue: _queue.ModelQueue) -> None:
         self._host, self._queue = host, queue
 
     def find(self, request: Request) -> PageAnswers | None:
@@ -139,16 +123,18 @@ class _LiveAnswers:
         """A question whose body is JSON, checked before anything is done."""
 
         async def answered(request: Request) -> Response:
-            refused = refusal_of_post(request)
+            refused = _queue.refusal_of_post(request)
             if refused is not None:
                 return refused
             if self._host.live is None:
                 failed = self._host.failed
-                return error_line(failed or "The model is being loaded; ask again in a moment", 503)
+                return _queue.error_line(
+                    failed or "The model is being loaded; ask again in a moment", 503
+                )
             try:
-                return await handler(request, await body_of(request, self._most_bytes()))
+                return await handler(request, await _queue.body_of(request, self._most_bytes()))
             except Exception as error:  # noqa: BLE001 - whatever it is, the server continues
-                return error_answer(error)
+                return _queue.error_answer(error)
 
         return answered
 
@@ -168,12 +154,12 @@ class _LiveAnswers:
         self,
         request: Request,
         given: Any,
-        make: Callable[[StopSignal], tuple[KeptRecord, Partners]],
+        make: Callable[[_queue.StopSignal], tuple[KeptRecord, Partners]],
     ) -> Response:
         """The opening of a record that is made when the model is free."""
         began, looking = time.perf_counter(), given.get("looking") or {}
 
-        def run(signal: StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
+        def run(signal: _queue.StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
             kept, partners = make(signal)
             # Here too, so that the two cores of a small machine are not busy with both.
             return kept, partners, kept.answers.opening(looking)
@@ -183,14 +169,16 @@ class _LiveAnswers:
         if partners:
             head["partners"] = partners
         data = packed_opening(head, chunks)
-        return await anyio.to_thread.run_sync(sent, request, data, BYTES)
+        return await anyio.to_thread.run_sync(server.sent, request, data, server.BYTES)
 
     def lines(self, parse: Callable[..., Any], run: Callable[..., None]) -> Handler:
         """An answer line by line: see `headscope.live.contract` for what is asked and told."""
 
         async def answered(_request: Request, given: Any) -> Response:
             live = self._live()
-            return LinesAnswer(self._queue, _page_of(given), partial(run, live, parse(live, given)))
+            return _queue.LinesAnswer(
+                self._queue, _page_of(given), partial(run, live, parse(live, given))
+            )
 
         return answered
 
@@ -211,22 +199,24 @@ class _LiveAnswers:
         with TemporaryDirectory(prefix="headscope-") as folder:
             path = Path(folder) / f"{FILE}.safetensors"
             save(self._kept(request.path_params["id"]).record, path)
-            return _file(path.read_bytes(), BYTES, path.name)
+            return _file(path.read_bytes(), server.BYTES, path.name)
 
     def page(self, request: Request) -> Response:
         """The record as one self-contained page, which opens as it is shown now."""
-        html = self._kept(request.path_params["id"]).answers.page(sent_json(request, "selection"))
+        html = self._kept(request.path_params["id"]).answers.page(
+            server.sent_json(request, "selection")
+        )
         return _file(html.encode(), "text/html; charset=utf-8", f"{FILE}.html")
 
     def _kept(self, name: Any) -> KeptRecord:
         kept = self._live().records.get(str(name))
         if kept is None:
-            raise GoneError(GONE)
+            raise server.GoneError(GONE)
         return kept
 
     def _live(self) -> LiveModel:
         if self._host.live is None:
-            raise GoneError(GONE)
+            raise server.GoneError(GONE)
         return self._host.live
 
     def _second(self) -> LiveModel:

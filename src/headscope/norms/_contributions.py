@@ -9,14 +9,8 @@ from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.measures import effective_attention
+from headscope.norms import _vectors
 from headscope.norms._block import Block
-from headscope.norms._vectors import (
-    ContributionVectors,
-    attention_vectors,
-    globenc_vectors,
-    output_vectors,
-    residual_vectors,
-)
 from headscope.record import Layer
 
 
@@ -47,7 +41,7 @@ def attention_norms(block: Block) -> Float[Any, "*text query key"]:
 
     The vectors and b_O sum to the attention's output. Source: Kobayashi et al. 2020, section 2.2.
     """
-    return attention_vectors(block).lengths()
+    return _vectors.attention_vectors(block).lengths()
 
 
 def residual_norms(block: Block) -> Float[Any, "*text query key"]:
@@ -62,7 +56,7 @@ def residual_norms(block: Block) -> Float[Any, "*text query key"]:
     Raises:
         RecordError: where the block has no residual.
     """
-    return residual_vectors(block).lengths()
+    return _vectors.residual_vectors(block).lengths()
 
 
 def output_norms(block: Block) -> Float[Any, "*text query key"]:
@@ -77,7 +71,7 @@ def output_norms(block: Block) -> Float[Any, "*text query key"]:
     Raises:
         RecordError: where the block has no residual or no norm.
     """
-    return output_vectors(block).lengths()
+    return _vectors.output_vectors(block).lengths()
 
 
 def globenc_norms(block: Block) -> Float[Any, "*text query key"]:
@@ -91,7 +85,7 @@ def globenc_norms(block: Block) -> Float[Any, "*text query key"]:
     Raises:
         RecordError: where the block has no second norm.
     """
-    return globenc_vectors(block).lengths()
+    return _vectors.globenc_vectors(block).lengths()
 
 
 def own_norms(block: Block) -> Float[Any, "*text query"]:
@@ -103,11 +97,13 @@ def own_norms(block: Block) -> Float[Any, "*text query"]:
     Raises:
         RecordError: where the block has no residual.
     """
-    vectors = residual_vectors(block) if block.after is None else output_vectors(block)
+    vectors = (
+        _vectors.residual_vectors(block) if block.after is None else _vectors.output_vectors(block)
+    )
     return (vectors.own * vectors.own).sum(-1) ** 0.5
 
 
-def mixing(vectors: ContributionVectors) -> Float[Any, "*text query"]:
+def mixing(vectors: _vectors.ContributionVectors) -> Float[Any, "*text query"]:
     """Mixing ratio: the share of the other tokens, ``||sum_{j != i} P_ij|| / (||sum_{j != i} P_ij||
     + ||P_ii||)``.
 

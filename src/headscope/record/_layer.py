@@ -11,32 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from headscope.errors import RecordError
-from headscope.record._checks import (
-    ARRAYS,
-    AXES,
-    HeldHeads,
-    check_finite,
-    check_number,
-    check_shapes,
-    check_values,
-    check_weights,
-    frozen,
-    is_on_disk,
-)
+from headscope.record import _checks, recompute
 from headscope.record._facts import AGAINST, NOTHING
 from headscope.record._mask import Mask
 from headscope.record._statistics import Contributions, Statistics
 from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held, part_of
-from headscope.record.recompute import (
-    RECOMPUTED,
-    SCORED,
-    WeightBlock,
-    exact_rows,
-    room_for,
-    scores_of,
-    softmax_of,
-    weight_blocks,
-)
 from headscope.record.rotary import Rotary
 
 if TYPE_CHECKING:  # pyright cannot follow a name for one of jaxtyping's types
@@ -105,7 +84,7 @@ class Layer(RebuiltWhenCopied):
     """
 
     layer: int
-    held_heads: HeldHeads | None = None
+    held_heads: _checks.HeldHeads | None = None
     weights: Array | None = array_field()
     queries: Array | None = array_field()
     keys: Array | None = array_field()
@@ -135,9 +114,9 @@ class Layer(RebuiltWhenCopied):
 
     def __post_init__(self) -> None:
         fields = vars(self)
-        kept = [name for name in ARRAYS if fields[name] is not None]
+        kept = [name for name in _checks.ARRAYS if fields[name] is not None]
         for name in kept:
-            fields[name] = frozen(fields[name])
+            fields[name] = _checks.frozen(fields[name])
             self._check_axes(name)
         if self.visible is not None and not isinstance(self.visible, Mask):
             object.__setattr__(self, "visible", Mask.of(self.visible))
@@ -149,13 +128,13 @@ class Layer(RebuiltWhenCopied):
         if self.verified_against not in AGAINST:
             known = ", ".join(map(repr, AGAINST))
             raise RecordError(f"verified_against is one of {known}, not {self.verified_against!r}")
-        check_shapes(self, kept)
-        check_values(self, kept)
+        _checks.check_shapes(self, kept)
+        _checks.check_values(self, kept)
 
     def __repr__(self) -> str:
         """A line that lists what there is and what is kept of it."""
         heads, (queries, keys) = self.heads, self.size
-        kept = [name for name in ARRAYS if self.has(name)]
+        kept = [name for name in _checks.ARRAYS if self.has(name)]
         shared = f" on {self.kv_heads} key/value heads" if self.kv_heads < heads else ""
         held_here = ", ".join(kept) or "statistics"
         of = ""
@@ -226,7 +205,7 @@ class Layer(RebuiltWhenCopied):
             FileError: where the file was changed since it was opened.
         """
         if self.held_heads is not None and index and self._has_axis_of_heads(name):
-            shared = ARRAYS[name].startswith("kv_head")
+            shared = _checks.ARRAYS[name].startswith("kv_head")
             index = (self._head_index(index[0], shared=shared), *index[1:])
         return part_of(held(self, name), *index)
 
@@ -260,11 +239,11 @@ class Layer(RebuiltWhenCopied):
                 weights cannot be, or this machine has no room for them.
         """
         if queries is not None:
-            check_number("head", head)
+            _checks.check_number("head", head)
             self._chosen(head)
             if not self.has("weights"):
                 self._check_kept()
-            return exact_rows(self, int(head), np.asarray(queries, int))
+            return recompute.exact_rows(self, int(head), np.asarray(queries, int))
         weights = self._weights(self._chosen(head))
         return weights if head is None else weights[0]
 
@@ -279,25 +258,27 @@ class Layer(RebuiltWhenCopied):
     def _weights(self, chosen: slice | list[int]) -> Floating:
         if not self.has("weights"):
             sinks = self.part("sinks", chosen) if self.has("sinks") else None
-            with self._room_for(chosen, RECOMPUTED):
-                return softmax_of(self._scores(chosen), sinks)
+            with self._room_for(chosen, recompute.RECOMPUTED):
+                return recompute.softmax_of(self._scores(chosen), sinks)
         stored = held(self, "weights")
-        if not is_on_disk(stored):
+        if not _checks.is_on_disk(stored):
             return self.part("weights", chosen)
         # Into memory first: what was checked must be what is given, and the file may change.
         with self._room_for(chosen, stored.dtype.itemsize):
             weights = np.array(self.part("weights", chosen))
-        check_weights(weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead)
+        _checks.check_weights(
+            weights, self._name("weights"), sinks=self._may_be_less, dead=self.dead
+        )
         return weights
 
     def _room_for(self, chosen: slice | list[int], bytes_each: int) -> AbstractContextManager[None]:
         """Refuse weights or scores of these heads where this machine cannot hold them."""
         heads = len(np.arange(self.heads)[chosen])
-        return room_for((heads, *self.size), bytes_each, f"Layer {self.layer}")
+        return recompute.room_for((heads, *self.size), bytes_each, f"Layer {self.layer}")
 
     def weight_blocks(
         self, head: Any, *, queries: Any = None, rows: int | None = None
-    ) -> Iterator[WeightBlock]:
+    ) -> Iterator[recompute.WeightBlock]:
         """Weights of one head some rows at a time, in single precision: of a long text no matrix of
         all queries and keys is held, as `weights_of` does.
 
@@ -314,12 +295,12 @@ class Layer(RebuiltWhenCopied):
             RecordError: where there is no such head, or it was not kept, or a file holds what
                 weights cannot be.
         """
-        check_number("head", head)
+        _checks.check_number("head", head)
         self._chosen(head)
         if not self.has("weights"):
             self._check_kept()
         chosen = np.arange(self.size[0]) if queries is None else np.asarray(queries)
-        return weight_blocks(self, int(head), chosen, rows)
+        return recompute.weight_blocks(self, int(head), chosen, rows)
 
     def scores_of(self, head: Any = None) -> Floating:
         """What goes into the softmax, ``[query key]`` or ``[head query key]``; -inf where the query
@@ -330,7 +311,7 @@ class Layer(RebuiltWhenCopied):
                 scores.
         """
         chosen = self._chosen(head)
-        with self._room_for(chosen, SCORED):
+        with self._room_for(chosen, recompute.SCORED):
             scores = self._scores(chosen)
         return scores if head is None else scores[0]
 
@@ -406,8 +387,8 @@ class Layer(RebuiltWhenCopied):
         checked.
         """
         part = self.part(name, *index)
-        if is_on_disk(held(self, name)):
-            check_finite(part, self._name(name))
+        if _checks.is_on_disk(held(self, name)):
+            _checks.check_finite(part, self._name(name))
         return part
 
     def _scores(self, chosen: slice | list[int]) -> Floating:
@@ -416,7 +397,7 @@ class Layer(RebuiltWhenCopied):
         if self.has("bias"):
             of_heads = chosen if self._has_axis_of_heads("bias") else slice(None)
             bias = self._finite_part("bias", of_heads)
-        return scores_of(
+        return recompute.scores_of(
             self._finite_part("queries", chosen),
             self._finite_part("keys", self.kv_head_of[chosen]),
             scale=self.scale,
@@ -467,7 +448,7 @@ class Layer(RebuiltWhenCopied):
             if self.held_heads is not None:
                 self.held_heads.indices(range(self.held_heads.heads), f"Layer {self.layer}")
             return slice(None)
-        check_number("head", head)
+        _checks.check_number("head", head)
         if not 0 <= head < self.heads:
             raise RecordError(f"Layer {self.layer} has heads 0 to {self.heads - 1}, not {head}")
         return slice(head, head + 1)
@@ -477,7 +458,7 @@ class Layer(RebuiltWhenCopied):
 
     def _check_axes(self, name: str) -> None:
         shape = self.shape_of(name)
-        if len(shape) != len(AXES[name]):
+        if len(shape) != len(_checks.AXES[name]):
             raise RecordError(
-                f"{self._name(name)} has shape {shape}; expected the axes [{ARRAYS[name]}]"
+                f"{self._name(name)} has shape {shape}; expected the axes [{_checks.ARRAYS[name]}]"
             )

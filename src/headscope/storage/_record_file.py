@@ -48,24 +48,9 @@ from headscope.record import (
     held,
     part_of,
 )
+from headscope.storage import _safetensors, atomic
 from headscope.storage._checks import arrays_below, check_document, reading
 from headscope.storage._file_array import checksum_of
-from headscope.storage._safetensors import (
-    FORMAT,
-    RecordFile,
-    check_path,
-    document_with_sums,
-    write_tensors,
-)
-from headscope.storage.atomic import (
-    fetched,
-    is_address,
-    local_path,
-    reason,
-    regular_or_none,
-    saved_at,
-    written_whole,
-)
 
 Array = np.ndarray | StoredArray
 Made = TypeVar("Made")
@@ -107,15 +92,17 @@ def save(record: Record, path: str | os.PathLike[str], *, name: str = "") -> Pat
     Example:
         >>> save(record, "run.safetensors")
     """
-    if is_address(path):
-        return saved_at(str(path), partial(save, record, name=name))
-    check_path(local_path(path))
+    if atomic.is_address(path):
+        return atomic.saved_at(str(path), partial(save, record, name=name))
+    _safetensors.check_path(atomic.local_path(path))
     tensors = _tensors_of(record)
-    with written_whole(path) as temporary:
+    with atomic.written_whole(path) as temporary:
         # Of what is in memory: a disk that writes something else is found out when it is read.
         sums = {name: _checksum(array) for name, array in tensors.items()}
         document = _document_of(record) | ({"name": name} if name else {})
-        write_tensors(temporary, tensors, document_with_sums(document, sums))
+        _safetensors.write_tensors(
+            temporary, tensors, _safetensors.document_with_sums(document, sums)
+        )
     return Path(path)
 
 
@@ -134,7 +121,7 @@ def _checksum(array: Array) -> int:
 
 def _document_of(record: Record) -> dict[str, Any]:
     document: dict[str, Any] = {
-        "format": FORMAT,
+        "format": _safetensors.FORMAT,
         "model": dataclasses.asdict(record.model),
         "stacks": [_stack_facts(stack) for stack in record.stacks.values()],
     }
@@ -221,7 +208,7 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     Example:
         >>> load("run.safetensors", check=True)
     """
-    file, record = opened(fetched(path))
+    file, record = opened(atomic.fetched(path))
     if check:
         file.check()
         with reading(file.path, "record"):
@@ -229,10 +216,10 @@ def load(path: str | os.PathLike[str], *, check: bool = False) -> Record:
     return record
 
 
-def opened(path: Path) -> tuple[RecordFile, Record]:
+def opened(path: Path) -> tuple[_safetensors.RecordFile, Record]:
     """The file of a record and what `load` gives of it."""
     with reading(path, "record"):
-        file = RecordFile(path)
+        file = _safetensors.RecordFile(path)
         if "kind" in file.document:
             raise NoRecord(path, str(file.document["kind"]))
         return file, record_of(file.document, file.arrays)
@@ -430,7 +417,7 @@ class ArraysInFile:
         return written
 
     def _failed(self, error: OSError) -> FileError:
-        return FileError(f"Cannot write {self._what}: {reason(error)}; choose another place")
+        return FileError(f"Cannot write {self._what}: {atomic.reason(error)}; choose another place")
 
 
 class CapturedArrays(ArraysInFile):
@@ -446,8 +433,8 @@ class CapturedArrays(ArraysInFile):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         folder = None
-        if not is_address(path):
-            check_path(local_path(path))
-            regular_or_none(path)
+        if not atomic.is_address(path):
+            _safetensors.check_path(atomic.local_path(path))
+            atomic.regular_or_none(path)
             folder = Path(path).absolute().parent
         super().__init__(folder, str(path))

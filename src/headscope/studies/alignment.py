@@ -19,16 +19,7 @@ from headscope.evidence.groups import group_of
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.storage import array_of
-from headscope.studies._aligned_pairs import (
-    AlignedPair,
-    check_model,
-    given_of,
-    input_of,
-    pair_of,
-    parse_pairs,
-    records_of,
-    told_of,
-)
+from headscope.studies import _aligned_pairs
 from headscope.studies.shared._fold import Fold, FoldResult, Item, taken
 from headscope.studies.shared._folded import folded
 from headscope.studies.shared._head_answers import left_out_lines, percent
@@ -81,7 +72,9 @@ class AlignmentStudy(FoldResult):
     ) -> None:
         super().__init__({"stack": stack, "special": special}, {"confidence": confidence})
 
-    def update(self, pair: AlignedPair, record: Record, /, *, group: Any = None) -> None:
+    def update(
+        self, pair: _aligned_pairs.AlignedPair, record: Record, /, *, group: Any = None
+    ) -> None:
         """Count one sentence; it goes to ``left_out`` where its words are unknown.
 
         Args:
@@ -343,13 +336,13 @@ FOLD = Fold(
     what="sentence",
     counts_of=counts_of,
     result_of=AlignmentStudy.of_sums,
-    given_of=given_of,
-    item_of=pair_of,
-    input_of=input_of,
+    given_of=_aligned_pairs.given_of,
+    item_of=_aligned_pairs.pair_of,
+    input_of=_aligned_pairs.input_of,
     keep=("weights", "norms"),
-    records_of=records_of,
-    told_of=told_of,
-    check=check_model,
+    records_of=_aligned_pairs.records_of,
+    told_of=_aligned_pairs.told_of,
+    check=_aligned_pairs.check_model,
 )
 AlignmentStudy.FOLD = FOLD
 
@@ -357,7 +350,7 @@ AlignmentStudy.FOLD = FOLD
 def alignment_study(
     model: Any,
     tokenizer: Any,
-    pairs: Iterable[AlignedPair] | str | Path,
+    pairs: Iterable[_aligned_pairs.AlignedPair] | str | Path,
     *,
     target_tokenizer: Any = None,
     random_weights: bool = False,
@@ -404,7 +397,7 @@ def alignment_study(
         from headscope.capturing import check_reader
 
         check_reader(target_tokenizer, "alignment_study")
-    listed = parse_pairs(pairs)
+    listed = _aligned_pairs.parse_pairs(pairs)
     named = [pair.name or f"{number:06}" for number, pair in enumerate(listed)]
     if options.get("truncate"):
         raise RecordError("truncate would cut words off; sentences that are too long are left out")

@@ -17,6 +17,7 @@ from headscope.errors import RecordError, check_count, listed
 from headscope.evidence import interval_of_sums
 from headscope.measures import carriers
 from headscope.patterns import Pattern, QueryKeyTokens, maps_of
+from headscope.patterns import neurons as by_neuron
 from headscope.patterns.neuron_groups import (
     SHOWN,
     Group,
@@ -25,23 +26,6 @@ from headscope.patterns.neuron_groups import (
     card_of,
     neurons_of,
     table_of,
-)
-from headscope.patterns.neurons import (
-    NUMBERS,
-    OF_UNITS,
-    POSITIONS,
-    READINGS,
-    Reading,
-    Units,
-    cells_of,
-    check_counts,
-    counts_of_layer,
-    facts_of,
-    number_of,
-    parse_pattern,
-    pattern_of_facts,
-    units_by_layer,
-    units_of_facts,
 )
 from headscope.record import Record
 from headscope.results import TextTable
@@ -81,18 +65,20 @@ def counts_of(
         RecordError: where there is no such head, or queries and keys were not kept.
     """
     own = stack_of(record, stack)
-    cells = cells_of(own, at)
-    units = units_by_layer(own, cells)
+    cells = by_neuron.cells_of(own, at)
+    units = by_neuron.units_by_layer(own, cells)
     width = max(map(len, units.values()), default=0)
     tokens = QueryKeyTokens(own.query, own.key)
-    parsed = parse_pattern(pattern)
+    parsed = by_neuron.parse_pattern(pattern)
     wanted = None if parsed is None else parsed.wanted(tokens)
     layers = []
     for layer in own:
         heads = [head for number, head in cells if number == layer.layer]
         if heads:
             how = {"wanted": wanted, "units": units[layer.layer], "share": share, "width": width}
-            layers.append(counts_of_layer(maps_of(own, layer, tokens), layer, heads, **how))
+            layers.append(
+                by_neuron.counts_of_layer(maps_of(own, layer, tokens), layer, heads, **how)
+            )
     return {name: np.concatenate([counts[name] for counts in layers]) for name in layers[0]}
 
 
@@ -150,17 +136,17 @@ class Mechanism(FoldResult):
         carriers(np.zeros(1), share=share)
         how = {"at": at, "pattern": pattern, "stack": stack, "share": share}
         super().__init__(how, {"confidence": confidence})
-        self.pattern: Pattern | None = parse_pattern(pattern)
+        self.pattern: Pattern | None = by_neuron.parse_pattern(pattern)
 
     @classmethod
     def _how_of(cls, told: dict[str, Any]) -> dict[str, Any]:
         pattern = told["pattern"]
         if isinstance(pattern, dict):
-            return told | {"pattern": pattern_of_facts(pattern)}
+            return told | {"pattern": by_neuron.pattern_of_facts(pattern)}
         return told
 
     def _check_arrays(self, arrays: dict[str, np.ndarray]) -> None:
-        check_counts(self.sums, arrays)
+        by_neuron.check_counts(self.sums, arrays)
 
     @property
     def cells(self) -> list[tuple[int, int]]:
@@ -168,9 +154,9 @@ class Mechanism(FoldResult):
         return [(layer, head) for layer, head in self.sums.facts.get("cells", ())]
 
     @property
-    def units(self) -> dict[int, Units]:
+    def units(self) -> dict[int, by_neuron.Units]:
         """The units of each layer: neurons, or frequency pairs where positions are rotary."""
-        return units_of_facts(self.sums.facts)
+        return by_neuron.units_of_facts(self.sums.facts)
 
     @cached_property
     def _numbers(self) -> tuple[np.ndarray, np.ndarray]:
@@ -202,7 +188,7 @@ class Mechanism(FoldResult):
         the score with certainty, see `Neuron`.
         """
         rows = []
-        for row in chain.from_iterable(map(self._rows, READINGS)):
+        for row in chain.from_iterable(map(self._rows, by_neuron.READINGS)):
             known = self._known(row["layer"], row["head"], of=row["of"])
             carrying = list(filter(attrgetter("holds"), known))
             for name in CARRYING:
@@ -215,13 +201,15 @@ class Mechanism(FoldResult):
             columns |= {f"random_{name}": theirs[name] for name in RANDOM}
         return columns
 
-    def _known(self, layer: int, head: int, *, of: Reading) -> tuple[Neuron, ...]:
+    def _known(self, layer: int, head: int, *, of: by_neuron.Reading) -> tuple[Neuron, ...]:
         """The neurons of a head; empty where no text shows anything."""
         if not self._texts_of(self._cell(layer, head), of):
             return ()
         return self.neurons(layer, head, of=of)
 
-    def neurons(self, layer: int, head: int, *, of: Reading = "margin") -> tuple[Neuron, ...]:
+    def neurons(
+        self, layer: int, head: int, *, of: by_neuron.Reading = "margin"
+    ) -> tuple[Neuron, ...]:
         """Every neuron of a head, the largest contribution first.
 
         With ``pattern="sep"`` these are the neurons that distinguish [SEP] from other keys.
@@ -229,7 +217,7 @@ class Mechanism(FoldResult):
         Raises:
             RecordError: where the head was not analysed, or the reading is unknown.
         """
-        cell, number = self._cell(layer, head), number_of(of)
+        cell, number = self._cell(layer, head), by_neuron.number_of(of)
         shown = self.sums["shown"][:, cell]
         # Texts that show nothing are left out, and so are their documents.
         some = shown > 0
@@ -237,12 +225,12 @@ class Mechanism(FoldResult):
             raise RecordError(f"No text shows head {layer}-{head} anything of {self._looks_at}")
         sums, texts = self._units[some, cell, number, :, : len(self.units[layer])], shown[some]
         sizes = np.broadcast_to(texts[:, None], sums[:, 0].shape)
-        ends = self._interval(sums[:, OF_UNITS.index("adds")], sizes)
+        ends = self._interval(sums[:, by_neuron.OF_UNITS.index("adds")], sizes)
         means = sums.sum(axis=0) / texts.sum()
         return neurons_of((layer, head), self.units[layer], means, ends, share=self.how["share"])
 
     def carried_at(
-        self, layer: int, head: int, *, of: Reading = "margin"
+        self, layer: int, head: int, *, of: by_neuron.Reading = "margin"
     ) -> Float[np.ndarray, "position unit"]:
         """Share of texts in which a neuron carries the score of the query at each of the first 64
         positions; NaN where no text has a query there.
@@ -250,10 +238,10 @@ class Mechanism(FoldResult):
         Raises:
             RecordError: where the head was not analysed, or the reading is unknown.
         """
-        cell, number = self._cell(layer, head), number_of(of)
+        cell, number = self._cell(layer, head), by_neuron.number_of(of)
         carried = self.sums.total(f"{WHOLE}carried")[cell, number, :, : len(self.units[layer])]
         texts = self.sums.total(f"{WHOLE}seen")[cell]
-        shares = np.full((POSITIONS, carried.shape[1]), np.nan)
+        shares = np.full((by_neuron.POSITIONS, carried.shape[1]), np.nan)
         seen = np.flatnonzero(texts)
         shares[seen] = carried[seen] / texts[seen, None]
         return shares
@@ -265,7 +253,7 @@ class Mechanism(FoldResult):
         return int(often.max(initial=0)) + 1
 
     def grouped(
-        self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: Reading = "margin"
+        self, labels: Mapping[str, Collection[tuple[int, int]]], *, of: by_neuron.Reading = "margin"
     ) -> Groups:
         """Heads by their labels: the number of neurons that carry each kind, and how fixed it is.
 
@@ -277,7 +265,7 @@ class Mechanism(FoldResult):
             labels: layer and head of the heads with each label, as in `Heads.by_label`.
             of: the reading.
         """
-        number, groups = number_of(of), []
+        number, groups = by_neuron.number_of(of), []
         for label, cells in labels.items():
             chosen = [self.cells.index(cell) for cell in cells if cell in self.cells]
             if not chosen:
@@ -287,7 +275,7 @@ class Mechanism(FoldResult):
             means, ends = _means(sums.sum(axis=0), known.sum(axis=0)), self._interval(sums, known)
             values: dict[str, float] = {}
             for name in ("neurons", "fixed"):
-                at = NUMBERS.index(name)
+                at = by_neuron.NUMBERS.index(name)
                 ranged = (means[at], *ends[at])
                 names = (name, f"{name}_low", f"{name}_high")
                 values |= zip(names, map(float, ranged), strict=True)
@@ -328,14 +316,16 @@ class Mechanism(FoldResult):
     def _looks_at(self) -> str:
         return "what each query looks at" if self.pattern is None else self.pattern.name
 
-    def _texts_of(self, cell: int, of: Reading) -> int:
+    def _texts_of(self, cell: int, of: by_neuron.Reading) -> int:
         """How many texts show something of a head."""
         known = self._numbers[1]
-        return int(known[:, cell, number_of(of), NUMBERS.index("neurons")].sum())
+        return int(
+            known[:, cell, by_neuron.number_of(of), by_neuron.NUMBERS.index("neurons")].sum()
+        )
 
-    def _rows(self, of: Reading) -> list[dict[str, Any]]:
+    def _rows(self, of: by_neuron.Reading) -> list[dict[str, Any]]:
         sums, known = self._numbers
-        number, rows = number_of(of), []
+        number, rows = by_neuron.number_of(of), []
         means = _means(sums.sum(axis=0), known.sum(axis=0))[:, number]
         for cell, (layer, head) in enumerate(self.cells):
             row: dict[str, Any] = {"layer": layer, "head": head}
@@ -343,10 +333,10 @@ class Mechanism(FoldResult):
             row |= {"of": of, "texts": self._texts_of(cell, of), "mass": float(means[cell, 0])}
             row["units"] = len(self.units[layer])
             for name in ("neurons", "overlap"):
-                at = NUMBERS.index(name)
+                at = by_neuron.NUMBERS.index(name)
                 row[name] = float(means[cell, at])
                 row[f"{name}_low"], row[f"{name}_high"] = self._ends[cell, number, at].tolist()
-            rows.append(row | {"chance": float(means[cell, NUMBERS.index("chance")])})
+            rows.append(row | {"chance": float(means[cell, by_neuron.NUMBERS.index("chance")])})
         return rows
 
     def _cell(self, layer: int, head: int) -> int:
@@ -366,7 +356,7 @@ def _means(sums: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 def _told_of(record: Record, how: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
     length, facts = told_of(record, how)
-    return length, facts | facts_of(stack_of(record, how["stack"]), how)
+    return length, facts | by_neuron.facts_of(stack_of(record, how["stack"]), how)
 
 
 FOLD = Fold(

@@ -11,6 +11,7 @@ from typing import Any
 
 from headscope.errors import FileError, HeadscopeError, TextError
 from headscope.storage import given_labels, given_pairs, place_of, read_groups, read_rows
+from headscope.tasks import _loss
 from headscope.tasks._classification import (
     OF_LIKENESS,
     classification,
@@ -18,15 +19,6 @@ from headscope.tasks._classification import (
     likeness,
     not_alone,
     totals_of,
-)
-from headscope.tasks._loss import (
-    OF_PAIRS,
-    TOTALS,
-    masked_word,
-    minimal_pairs,
-    next_word,
-    repeats,
-    translation,
 )
 from headscope.tasks._names import NAMES, check_task
 from headscope.tasks._task import Task, Values, parse_task
@@ -105,12 +97,12 @@ def task_of_rows(
 
 
 MAKERS: dict[str, Callable[..., Task]] = {
-    "next-word": next_word,
-    "masked-word": masked_word,
+    "next-word": _loss.next_word,
+    "masked-word": _loss.masked_word,
     "classification": classification,
     "likeness": likeness,
-    "minimal-pairs": minimal_pairs,
-    "translation": translation,
+    "minimal-pairs": _loss.minimal_pairs,
+    "translation": _loss.translation,
 }
 
 
@@ -153,7 +145,7 @@ def _run_of(rows: list[Any]) -> dict[str, int]:
 def _repeats(model: Any, tokenizer: Any, **options: Any) -> Task:
     special = set(tokenizer.all_special_ids)
     tokens = [number for number in range(model.config.vocab_size) if number not in special]
-    return repeats(tokens, start=tokenizer.bos_token_id, **options)
+    return _loss.repeats(tokens, start=tokenizer.bos_token_id, **options)
 
 
 def _singles(texts: list) -> list[Any]:
@@ -221,8 +213,8 @@ def judge_of(name: Any, facts: Mapping[str, Any], values: Values) -> Task:
         TextError: where all pairs of a likeness are as alike.
     """
     finish, metric, columns = None, facts.get("metric", ""), tuple(facts.get("columns", ()))
-    totals: Any = {"minimal-pairs": OF_PAIRS, "likeness": OF_LIKENESS}
-    totals = (dict.fromkeys(NAMES, TOTALS) | totals).get(name, {})
+    totals: Any = {"minimal-pairs": _loss.OF_PAIRS, "likeness": OF_LIKENESS}
+    totals = (dict.fromkeys(NAMES, _loss.TOTALS) | totals).get(name, {})
     if name == "likeness":
         metric, finish = judged_by(values[:, 1])
     elif name == "classification":

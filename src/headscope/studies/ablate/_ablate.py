@@ -25,15 +25,7 @@ from headscope.errors import (
     check_reading,
     listed,
 )
-from headscope.studies.ablate._examples import (
-    HEADS,
-    LATER,
-    MEAN_FOLD,
-    SCORE_FOLD,
-    SCREEN_FOLD,
-    ablation_of,
-    examples_of,
-)
+from headscope.studies.ablate import _examples
 from headscope.studies.ablate._result import Ablation, Cell
 from headscope.studies.ablate._run import MEANS, By, DisabledHeads, means_of, undisturbed
 from headscope.studies.shared._fold import taken
@@ -195,7 +187,9 @@ def _ablated(
             judging["estimates"], left = chosen_heads
             disabled.keep(left)
         values, shared = disabled.values(task, progress=options.get("progress", False))
-    return ablation_of(task, values, judging, facts=disabled.facts_of(task), shared=shared)
+    return _examples.ablation_of(
+        task, values, judging, facts=disabled.facts_of(task), shared=shared
+    )
 
 
 def screened(
@@ -292,22 +286,22 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
     how["share"] = bool(options.pop("share", True))
     screen, top = options.pop("screen", None), options.pop("top", None)
     given = model, options.pop("tokenizer", None)
-    texts = examples_of(options.pop("texts", None), options.pop("groups", None))
+    texts = _examples.examples_of(options.pop("texts", None), options.pop("groups", None))
     has_control = options.pop("random_weights", False)
     takes_means = isinstance(by, str) and by in MEANS
     # A function of one's own takes the head that the model was saved with.
-    needs = HEADS.get(str(task), "own")
+    needs = _examples.HEADS.get(str(task), "own")
     if needs == "sentences" and how["masked"] is not None:
         needs = "masked words" if how["masked"] else "next words"
-    fold = replace(SCORE_FOLD, needs=needs)
+    fold = replace(_examples.SCORE_FOLD, needs=needs)
     if takes_means or screen is not None:
-        fold = replace(fold, stage=LATER)
+        fold = replace(fold, stage=_examples.LATER)
 
     def result_of(*, random: bool) -> Ablation:
         if takes_means:
             # Heads of random weights do on average what random weights do.
             place = "random means" if random else "means"
-            sums = parts.folded(MEAN_FOLD, how, {}, random=random, place=place)
+            sums = parts.folded(_examples.MEAN_FOLD, how, {}, random=random, place=place)
             means = {name.removeprefix(WHOLE): sums.total(name) for name in sums.names}
             how["means"] = KeptArrays.saved(parts.folder / place / RESULT, means)
         place = RANDOM if random else ""
@@ -315,7 +309,7 @@ def _ablated_over(model: Any, task: Any, by: Any, options: dict[str, Any]) -> Ab
 
     with texts_in_parts(fold, given, texts, options) as parts:
         if screen is not None:
-            sums = parts.folded(SCREEN_FOLD, how, {}, place="screen")
+            sums = parts.folded(_examples.SCREEN_FOLD, how, {}, place="screen")
             facts, slopes = sums.facts, sums.total("slopes") / len(sums)
             named = f"{facts['metric']} of {facts['task']!r}"
             judging["estimates"], left = screened(facts["cells"], slopes, named, top)

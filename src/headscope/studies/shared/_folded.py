@@ -13,13 +13,7 @@ from headscope.corpus import OPTIONS, CorpusText, Sums, TextNames, asks_for_run
 from headscope.errors import HeadscopeError, RecordError, check_option_names, check_reading
 from headscope.evidence.groups import group_of, listed_groups
 from headscope.patterns.records import named_records
-from headscope.studies.shared._corpus_model import (
-    GivenModel,
-    NamedModel,
-    check_pair,
-    corpus_texts,
-    load_named,
-)
+from headscope.studies.shared import _corpus_model
 from headscope.studies.shared._fold import Fold, FoldResult, Item, taken
 from headscope.studies.shared._fold_run import RANDOM, Texts, passed, reading_of, texts_in_parts
 from headscope.studies.shared._source import CAPTURING, LOADING, check_texts, plain_of, with_copies
@@ -199,7 +193,7 @@ def read_texts(
     """
     check_options(fold, options, (*known, "groups"))
     if asks_for_run(options):
-        stream = corpus_texts(texts, options.pop("groups", None))
+        stream = _corpus_model.corpus_texts(texts, options.pop("groups", None))
         with texts_in_parts(fold, given, stream, options) as parts:
             yield parts
         return
@@ -259,7 +253,7 @@ def read_in_memory(
         check_texts(readers[1], inputs)
     if fold.check is not None:
         fold.check(readers, inputs, {}, allow_unfit=anyway, truncate=False)
-    job |= {"alone": True, "model": GivenModel(*readers)}
+    job |= {"alone": True, "model": _corpus_model.GivenModel(*readers)}
     return Texts(job=job, texts=_items_of(inputs, groups), inputs=inputs, **telling)
 
 
@@ -302,14 +296,16 @@ def _ready(
 
     model, tokenizer = given
     if model is not None and not isinstance(model, str | Path):
-        check_pair(model, tokenizer, loading)
+        _corpus_model.check_pair(model, tokenizer, loading)
         return given
     first: Any = inputs[0] if inputs else None
     if needs == "attention" and getattr(first, "has_media", False):
         model, own = load_for(model, first, **loading)
     else:
         name = None if model is None else str(model)
-        model, own = load_named(NamedModel(name, tuple(loading.items()), needs=needs))
+        model, own = _corpus_model.load_named(
+            _corpus_model.NamedModel(name, tuple(loading.items()), needs=needs)
+        )
     return model, own if tokenizer is None else tokenizer
 
 
