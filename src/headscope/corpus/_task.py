@@ -14,7 +14,7 @@ import ctypes
 import hashlib
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -134,7 +134,11 @@ def _measure(
     alone = [owners[name][0] for name in sorted(suspects - failed.keys())]
 
     def measured(some: list[CorpusText]) -> None:
-        fail = _failing(some, failed, journal)
+        def fail(index: int, error: Exception) -> None:
+            ours = type(error).__module__.startswith("headscope.")
+            failed[some[index].name] = str(error) if ours else f"{type(error).__name__}: {error}"
+            journal.done(some[index].name)
+
         for count, (index, values) in enumerate(job.values_of(loaded, some, fail), 1):
             for text in owners[some[index].name]:
                 job.count(tally, text, values)
@@ -150,17 +154,6 @@ def _measure(
         measured([text])
     check_conserved(len(names), len(counted), len(failed))
     return [_failure(text, failed[name]) for name in sorted(failed) for text in owners[name]]
-
-
-def _failing(
-    texts: Sequence[CorpusText], failed: dict[str, str], journal: PartJournal
-) -> Callable[[int, Exception], None]:
-    def fail(index: int, error: Exception) -> None:
-        is_ours = type(error).__module__.startswith("headscope.")
-        failed[texts[index].name] = str(error) if is_ours else f"{type(error).__name__}: {error}"
-        journal.done(texts[index].name)
-
-    return fail
 
 
 def _failure(text: CorpusText, error: str) -> dict[str, Any]:

@@ -366,8 +366,13 @@ class BatchPairs:
         hides = not visible.all()
         for indices, column, pairs in self._all():
             seen = pairs & visible if hides else pairs
-            shares, any_pair = _mean_over_queries(seen)
-            wanted[indices, column], known[indices, column] = shares, any_pair
+            # The product with a map is its `mass_on_pairs`, as a mean over the draws with any pair.
+            counts = seen.any(axis=3).sum(axis=2)
+            draws = np.maximum(1, (counts > 0).sum(axis=1, keepdims=True))
+            shares = np.divide(1.0, counts, out=np.zeros(counts.shape), where=counts > 0) / draws
+            flat = seen.reshape(*counts.shape, -1).astype(np.float64)
+            wanted[indices, column] = (shares[:, None] @ flat)[:, 0]
+            known[indices, column] = counts.any(axis=1)
         return wanted, known
 
     def _all(self) -> Iterator[tuple[list[int], int, Bool[np.ndarray, "text draw query key"]]]:
@@ -418,17 +423,3 @@ def _kinds_of(
             rng = rng_of(tokens.said, LIKE_WORDS if alike else 0)
             drawn = (tokens.shuffled(rng, alike=alike) for _ in range(SHUFFLES))
             yield kind, np.stack([pattern.wanted(each) for each in drawn])
-
-
-def _mean_over_queries(
-    pairs: Bool[np.ndarray, "text draw query key"],
-) -> tuple[Float[np.ndarray, "text pair"], Bool[np.ndarray, " text"]]:
-    """The factors whose product with a map is its `mass_on_pairs`, as a mean over the draws that
-    have any pair; and whether any has one.
-    """
-    counts = pairs.any(axis=3).sum(axis=2)
-    known = counts > 0
-    draws = np.maximum(1, known.sum(axis=1, keepdims=True))
-    shares = np.divide(1.0, counts, out=np.zeros(counts.shape), where=known) / draws
-    flat = pairs.reshape(*counts.shape, -1).astype(np.float64)
-    return (shares[:, None] @ flat)[:, 0], known.any(axis=1)

@@ -167,18 +167,15 @@ class RowsAround:
         words: Float[np.ndarray, "query key"],
         visible: Float[np.ndarray, "query key"],
         queries: Int[np.ndarray, " query"],
+        *,
+        same: Float[np.ndarray, "query key"],
     ) -> None:
         """Add rows of words; ``words`` are the visible keys that are words."""
         at, around = self._around(words, queries)
         used = around.sum(axis=1) >= LEAST_AROUND
         if not used.any():
             return
-        weights, words, visible, queries = (
-            weights[:, used],
-            words[used],
-            visible[used],
-            queries[used],
-        )
+        weights, visible, queries, same = weights[:, used], visible[used], queries[used], same[used]
         at, around = at[used], around[used]
         close = weights[:, np.arange(len(at))[:, None], at] * around
         count, inside = around.sum(axis=1), close.sum(axis=2)
@@ -192,7 +189,6 @@ class RowsAround:
         self._single += np.divide(weights, single, out=single).sum(axis=1)
         del single
         self._seen += visible.sum(axis=0)
-        same = self._same(words, queries)
         got, keys = np.einsum("hqk,qk->hq", weights, same), same.sum(axis=1)
         rows = _Around(close, around, special)
         self._target("same", rows, np.take_along_axis(same, at, axis=1), (got, keys))
@@ -248,17 +244,6 @@ class RowsAround:
         if not self.count(name):
             return [np.nan] * len(self._single)
         return np.asarray(over(np.concatenate(self.rows[name], axis=1), axis=1)).tolist()
-
-    def _same(
-        self, words: Float[np.ndarray, "query key"], queries: Int[np.ndarray, " query"]
-    ) -> Float[np.ndarray, "query key"]:
-        """1 for other occurrences of the query's word."""
-        of_query, of_key = self.facts.names
-        named = (of_query[queries] >= 0)[:, None]
-        same = ((of_query[queries][:, None] == of_key[None, :]) & named) * words
-        if self.facts.alone:
-            same[np.arange(len(queries)), queries] = 0.0
-        return same
 
     def _target(
         self,
@@ -386,10 +371,13 @@ class HeadSums:
         # Patterns are judged among words alone: weight that rests on a special token says nothing
         # about them.
         words = sees * facts.key_words
-        self.around.add(weights, words, sees, queries)
+        same = self._same(words, queries)
+        self.around.add(weights, words, sees, queries, same=same)
         between = weights * facts.key_words
         row = RowBlock.of(between, words)
-        self._same(weights, words, queries, row)
+        if same.any():
+            self.targets["same"].add(row, (weights * same).sum(axis=2), same.sum(axis=1))
+            self.links["same_link"].add(np.where(same > 0, weights, -1.0), queries)
         if facts.alone:
             self._neighbours(weights, words, queries, row)
             self._between_words(between, words, queries, row)
@@ -398,22 +386,14 @@ class HeadSums:
             words[np.arange(len(queries)), queries] = 0.0
         self.links["link"].add(np.where(words > 0, weights, -1.0), queries)
 
-    def _same(
-        self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock
-    ) -> None:
-        """Add the weight on other occurrences of the same word."""
+    def _same(self, words: np.ndarray, queries: np.ndarray) -> Float[np.ndarray, "query key"]:
+        """1 for other occurrences of each query's word."""
         of_query, of_key = self.facts.names
-        same = (
-            (of_query[queries][:, None] == of_key[None, :])
-            & (of_query[queries] >= 0)[:, None]
-            & (visible > 0)
-        )
+        named = (of_query[queries] >= 0)[:, None]
+        same = ((of_query[queries][:, None] == of_key) & named) * words
         if self.facts.alone:
-            same[np.arange(len(queries)), queries] = False
-        if same.any():
-            on_same = (weights * same).sum(axis=2)
-            self.targets["same"].add(row, on_same, same.sum(axis=1).astype(float))
-            self.links["same_link"].add(np.where(same, weights, -1.0), queries)
+            same[np.arange(len(queries)), queries] = 0.0
+        return same
 
     def _neighbours(
         self, weights: np.ndarray, visible: np.ndarray, queries: np.ndarray, row: RowBlock

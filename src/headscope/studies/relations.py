@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from headscope.corpus import Counts
 from headscope.errors import RecordError, TextError
@@ -93,24 +93,18 @@ def counts_of(
         counts[f"asked/{relation}"] = np.array(len(words))
     for score in scores_of(trees):
         decoding, _, undirected = score.partition(" ")
+        right = predicted[decoding] == gold
+        # Undirected, a head is right as well where it names the word for the head of its head.
+        if undirected:
+            right |= predicted[decoding][..., np.maximum(gold, 0)] == np.arange(len(gold))
         # The root is no word that a head, or an offset, could name.
-        hits = _right(predicted[decoding], gold, bool(undirected)) & (gold >= 0)
+        right &= gold >= 0
         rules = _by_offset(gold, bool(undirected))
         for relation, words in groups.items():
-            right = hits[..., words].sum(axis=-1, dtype=np.int32)
-            counts[f"hits/{score}/{relation}"] = right.reshape(-1)
+            hits = right[..., words].sum(axis=-1, dtype=np.int32)
+            counts[f"hits/{score}/{relation}"] = hits.reshape(-1)
             counts[f"rules/{score}/{relation}"] = rules[:, words].sum(axis=-1)
     return counts
-
-
-def _right(
-    predicted: Int[np.ndarray, "*axes word"], gold: Int[np.ndarray, " word"], undirected: bool
-) -> Bool[np.ndarray, "*axes word"]:
-    right = predicted == gold
-    # Undirected, a head is right as well where it names the word for the head of its head.
-    if undirected:
-        right |= predicted[..., np.maximum(gold, 0)] == np.arange(len(gold))
-    return right
 
 
 def _by_offset(gold: Int[np.ndarray, " word"], undirected: bool) -> Float[np.ndarray, "rule word"]:

@@ -107,8 +107,13 @@ def _learnt(data: ProbeData, how: Training, rank: int, *what: Any) -> tuple[list
     module, _ = fit(make, (batches[0], batches[1]), loss_of, how, name=name)
     measured = []
     for part in data.parts[1:]:
-        own = [items[number] for number in part]
-        measured.append(_measured(name, own, _predicted(module, own, layer)))
+        own, predictions = [items[number] for number in part], []
+        for item in own:
+            states = np.asarray(item.word_states(layer), np.float32)
+            with torch.no_grad():
+                both = module(torch.from_numpy(states)[None])
+            predictions.append(tuple(each[0].numpy().astype(np.float64) for each in both))
+        measured.append(_measured(name, own, predictions))
     return measured[1], measured[0][0].value
 
 
@@ -145,18 +150,8 @@ def loss_of(module: nn.Module, batch: tuple[Tensor, ...]) -> Tensor:
     return (off.sum(dim=(1, 2)) / words.square() + levels).mean()
 
 
-def _predicted(
-    module: nn.Module, items: Sequence[ProbeItem], layer: int
-) -> Iterable[tuple[np.ndarray, np.ndarray]]:
-    for item in items:
-        states = np.asarray(item.word_states(layer), np.float32)
-        with torch.no_grad():
-            apart, deep = module(torch.from_numpy(states)[None])
-        yield apart[0].numpy().astype(np.float64), deep[0].numpy().astype(np.float64)
-
-
 def _measured(
-    of: str, items: Sequence[ProbeItem], predictions: Iterable[tuple[np.ndarray, np.ndarray]]
+    of: str, items: Sequence[ProbeItem], predictions: Iterable[tuple[np.ndarray, ...]]
 ) -> list[Score]:
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {
         (DISTANCE, UUAS): [], (DISTANCE, DSPR): [], (DEPTH, ROOT): [], (DEPTH, NSPR): []
