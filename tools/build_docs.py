@@ -66,6 +66,7 @@ PARTS = (
     Part("parts", "Parts", "Turns, documents, sentences and frames, and the tokens of each."),
     Part("answering", "Answers", "Which parts of a prompt an answer looked at, and needed."),
     Part("why", "Why", "Why a model said a word: back through heads to the words."),
+    Part("composition", "Composition", "What heads read of what earlier heads wrote."),
     Part("measures", "Measures", "Numbers about a head on one text; pure functions of arrays."),
     Part("norms", "Norms", "What tokens add, where weights say how much they are looked at."),
     Part(

@@ -329,7 +329,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 PLUGINS: dict[str, tuple[str, ...]] = {
     "figure": ("views.figures",),
     "view": ("views.opening", "views.atlas_page", "headvis"),
-    "file": ("atlases", "comparison", "headvis", "studies", "why"),
+    "file": ("atlases", "comparison", "composition", "headvis", "studies", "why"),
 }
 """Packages with functions for each use of a result. Names and not imports, because these packages
 import this one.

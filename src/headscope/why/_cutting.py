@@ -17,7 +17,7 @@ from headscope.capturing.observers import hook_before, swapped
 from headscope.capturing.walk import reads_target
 from headscope.capturing.watching.running import first_tensor
 from headscope.interventions import intervene
-from headscope.why._held import Cell, Change, WhyQuestion
+from headscope.why.held import Cell, Change, WhyQuestion
 
 ROOM = 2**20, 2**21
 """Numbers of a stream, and of a layer's weights, in one batch."""

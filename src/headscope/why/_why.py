@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from itertools import islice
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from headscope._progress import Progress
-from headscope.answering import DEMO
-from headscope.capturing import LOADING, capture_encoded, load_for, parse_call
-from headscope.capturing.device import allowed_apart, device_of, one_at_a_time
-from headscope.capturing.entry import configured, prepared
+from headscope.capturing.device import one_at_a_time
 from headscope.capturing.facts import display_name
 from headscope.capturing.fitness import MASKED, NEXT, check_fit
-from headscope.capturing.keep import KeepChoice
-from headscope.capturing.run import at_rest, run
+from headscope.capturing.run import at_rest
 from headscope.capturing.walk import reads_target
-from headscope.errors import CaptureError, TextError
-from headscope.interventions.session import plan_on
+from headscope.errors import TextError
 from headscope.patterns import head_kinds
 from headscope.record import Tokens
 from headscope.why._cutting import cut_alone, drawn_by_weight, keep_only, read_down
-from headscope.why._held import PulledBack, WhyQuestion, pulled_back, through
 from headscope.why._result import DRAWN, SIZES, Why
+from headscope.why.held import PulledBack, WhyQuestion, place_in, pulled_back, read_text, through
 
-WITHIN = 1e-5
-"""How far sums may be from the lead, relative to the largest of the logits."""
 POOL, EVERY = 400, 1024
 """Links that are cut, and up to how many all are."""
 
@@ -85,16 +77,14 @@ def why(
         >>> print(asked)
     """
     anyway = bool(options.pop("allow_unfit", False))
-    model, tokenizer, record, arguments = _read(model, tokenizer, text, options)
+    model, tokenizer, record, arguments = read_text(model, tokenizer, text, options)
     tokenizer = getattr(tokenizer, "tokenizer", tokenizer)
     with one_at_a_time(model), at_rest(model):
         if hasattr(model.config, "use_cache"):
             arguments["use_cache"] = False
-        # Finds the layers, with a run of its own where the model is new.
-        plan_on(model, lambda: model(**arguments))
         logits = model(**arguments).logits[0]
         ids = list(record.stacks.values())[-1].query.ids or ()
-        at = _place(position, ids, getattr(tokenizer, "mask_token_id", None))
+        at = place_in(position, ids, getattr(tokenizer, "mask_token_id", None))
         if not reads_target(model) and not anyway:
             is_masked = ids[at] == getattr(tokenizer, "mask_token_id", None)
             check_fit(model, MASKED if is_masked else NEXT, ids)
@@ -104,42 +94,6 @@ def why(
         facts["probability"] = float(logits[at].float().softmax(-1)[tokens[0]])
         facts["answer"], facts["instead"] = (_shown(tokenizer, each) for each in tokens)
         return _answered(question, facts, logits[at], progress)
-
-
-def _read(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tuple:
-    """The model, what reads it, the record of a text, and the arguments of its pass."""
-    is_list = isinstance(text, list) and text and isinstance(text[0], int)
-    rows = {"input_ids": text} if is_list or isinstance(text, torch.Tensor) else text
-    if isinstance(rows, Mapping) and "input_ids" in rows:
-        model = configured(model)
-        device = device_of(model)
-        arguments = {n: torch.atleast_2d(torch.as_tensor(r)).to(device) for n, r in rows.items()}
-        return model, tokenizer, capture_encoded(model, tokenizer, arguments)[0], arguments
-    given = parse_call(text, None, options)
-    if given.has_media or given.series is not None:
-        raise CaptureError("why reads a text or a conversation; leave pictures and sounds out")
-    loading: Any = {name: options.pop(name) for name in LOADING if name in options}
-    if model is None or isinstance(model, str | Path):
-        model, own = load_for(DEMO if model is None else model, given, kept=True, **loading)
-        tokenizer = own if tokenizer is None else tokenizer
-        loading = {}
-    model, inputs = prepared(model, tokenizer, given, cast("Any", {**options, **loading}))
-    with one_at_a_time(model), at_rest(model):
-        record = run(model, inputs, KeepChoice())[0]
-    return model, tokenizer, record, dict(inputs.arguments)
-
-
-def _place(position: int, ids: Sequence[int], mask: int | None) -> int:
-    """The row that predicts the answer.
-
-    Raises:
-        TextError: where there is none at this position.
-    """
-    if position == -1 and mask is not None and mask in ids:
-        return list(ids).index(mask)
-    if not -len(ids) <= position < len(ids):
-        raise TextError(f"position is {position}, and the text has the tokens 0 to {len(ids) - 1}")
-    return position % len(ids)
 
 
 def _tokens(tokenizer: Any, logits: torch.Tensor, *wanted: Any) -> tuple[int, int]:
@@ -185,7 +139,8 @@ def _answered(
     held, own, plain = (pulled_back(question, how) for how in ("held", "own place", "nothing"))
     facts |= _sums(question, held, own, plain.lead)
     first, second = (float(logits[token]) for token in question.tokens)
-    _check_sums(question, facts, max(abs(first), abs(second)))
+    sums = facts["words"].sum(), facts["direct"].sum() + facts["rest"].sum()
+    question.check_sums("the lead", sums, facts["lead"], max(abs(first), abs(second)))
     links, numbers = _pool(question, held, plain)
     position, stacks = question.sources + question.at, question.record.stacks
     most = len(links) + (1 + DRAWN) * len(SIZES) + 1 + max(SIZES)
@@ -252,23 +207,6 @@ def _sums(question: WhyQuestion, held: PulledBack, own: PulledBack, lead: float)
     embedding = sum(float(each.sum()) for each in own.words.values())
     rest = np.array([*mlps, embedding, own.biases])
     return {"lead": lead, "words": np.concatenate(words), "direct": direct, "rest": rest}
-
-
-def _check_sums(question: WhyQuestion, facts: dict[str, Any], scale: float) -> None:
-    """Raise where the parts do not sum to the lead.
-
-    Raises:
-        CaptureError: with the sums.
-    """
-    lead, name = facts["lead"], type(question.model).__name__
-    sums = facts["words"].sum(), facts["direct"].sum() + facts["rest"].sum()
-    allowed = allowed_apart(next(question.model.parameters()), WITHIN) * max(abs(lead), scale)
-    if not max(abs(each - lead) for each in sums) <= allowed:
-        raise CaptureError(
-            f"{name}: the parts of the lead sum to {sums[0]:.6g} and {sums[1]:.6g}, and the lead "
-            f"is {lead:.6g}; a step of it is neither a norm nor an activation that is known (a "
-            "router, a gate), so that its way cannot be followed; take another model"
-        )
 
 
 def _pool(

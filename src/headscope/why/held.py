@@ -8,20 +8,26 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, ClassVar, Literal, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
+from headscope.answering import DEMO
+from headscope.capturing import LOADING, capture_encoded, load_for, parse_call
 from headscope.capturing.contributions import known_norm_of
-from headscope.capturing.device import full_precision
+from headscope.capturing.device import allowed_apart, device_of, full_precision, one_at_a_time
+from headscope.capturing.entry import configured, prepared
+from headscope.capturing.keep import KeepChoice
 from headscope.capturing.observers import hook_after, hook_before, swapped
-from headscope.capturing.seam import LayerChange, Where
+from headscope.capturing.run import at_rest, run
+from headscope.capturing.seam import OPERANDS, LayerChange, Where
 from headscope.capturing.walk import ModelModules, modules_of, place_of
 from headscope.capturing.watching.running import first_tensor
-from headscope.errors import CaptureError
+from headscope.errors import CaptureError, TextError
 from headscope.interventions import Intervention, intervene
 from headscope.interventions.plan import LayerPlace
 from headscope.record import Layer, Record
@@ -29,9 +35,11 @@ from headscope.record import Layer, Record
 Cell = tuple[str, int]
 """A layer of a stack."""
 Held = Literal["nothing", "held", "own place"]
+WITHIN = 1e-5
+"""How far sums may be from the whole, relative to its scale."""
 ACTIVATIONS = ("torch.nn.modules.activation", "transformers.activations")
 """Modules of Python whose classes are activations."""
-PRODUCTS = {torch.mul, torch.Tensor.mul, torch.Tensor.__mul__, torch.Tensor.__rmul__}
+PRODUCTS: set[Any] = {torch.mul, torch.Tensor.mul, torch.Tensor.__mul__, torch.Tensor.__rmul__}
 GATE = "_headscope_gate"
 """Attribute of a tensor that an activation gave."""
 
@@ -47,9 +55,8 @@ class Change(Intervention):
 
     def part(self, place: LayerPlace) -> LayerChange:
         """See `Intervention`."""
-        of_keys = self.at == "key"
-        count = place.kv_heads if of_keys else place.heads
-        size = (count, place.features[of_keys]) if self.at in ("query", "key") else None
+        count = place.kv_heads if self.at in ("key", "value") else place.heads
+        size = (count, place.features[OPERANDS.index(self.at)]) if self.at in OPERANDS else None
         heads = tuple(range(count))
         make = self.maker(place, heads)
         return LayerChange(self.at, heads, make, None, self.does, place.route, size)
@@ -117,6 +124,21 @@ class WhyQuestion:
             )
         return place.path, list(place.blocks.values())[place.number]
 
+    def check_sums(self, what: str, sums: Sequence[float], whole: float, scale: float) -> None:
+        """Raise where parts do not sum to the whole, within rounding of a scale.
+
+        Raises:
+            CaptureError: with the sums.
+        """
+        allowed = allowed_apart(next(self.model.parameters()), WITHIN) * max(abs(whole), scale)
+        if not max(abs(each - whole) for each in sums) <= allowed:
+            raise CaptureError(
+                f"{type(self.model).__name__}: the parts of {what} sum to {sums[0]:.6g} and "
+                f"{sums[1]:.6g}, and {what} is {whole:.6g}; a step of it is neither a norm nor an "
+                "activation that is known (a router, a gate), so that its way cannot be followed; "
+                "take another model"
+            )
+
     @contextmanager
     def read(self) -> Generator[list[torch.Tensor]]:
         """The differences ``[text]`` of the logits of both tokens, one for each pass inside; only
@@ -164,7 +186,7 @@ class PulledBack(NamedTuple):
     biases: float
 
 
-class Parts:
+class _Parts:
     """What a pass is made of, whose gradients are asked for: by what it is, and where."""
 
     def __init__(self, question: WhyQuestion, held: Held) -> None:
@@ -248,7 +270,7 @@ def pulled_back(question: WhyQuestion, held: Held) -> PulledBack:
     activations are parts too, so that only what is written at the answer's own place counts
     (direct logit attribution; Elhage et al. 2021, ALTI-Logit, Ferrando et al. 2023).
     """
-    model, parts, stacks = question.model, Parts(question, held), question.record.stacks
+    model, parts, stacks = question.model, _Parts(question, held), question.record.stacks
     changes = [Change(stack=name, at="output", act=parts.context) for name in stacks]
     sides: Any = {"held": ("query", "key")}.get(held, ())
     changes += [Change(stack=name, at=side, act=_stopped) for side in sides for name in stacks]
@@ -272,7 +294,7 @@ def pulled_back(question: WhyQuestion, held: Held) -> PulledBack:
     return _by_part(parts, lead, slopes)
 
 
-def _by_part(parts: Parts, lead: torch.Tensor, slopes: Sequence[torch.Tensor]) -> PulledBack:
+def _by_part(parts: _Parts, lead: torch.Tensor, slopes: Sequence[torch.Tensor]) -> PulledBack:
     made: dict[str, dict[Any, Any]] = {name: {} for name in ("context", "words", "mlp", "bias")}
     for ((what, where), leaf), slope in zip(parts.leaves.items(), slopes, strict=True):
         if what == "context":
@@ -313,3 +335,39 @@ def through(layer: Layer, slopes: np.ndarray, rows: Any = slice(None)) -> np.nda
     """
     values = np.asarray(layer.values)[layer.kv_head_of]
     return layer.weights_of()[:, rows] * np.einsum("qhf,hkf->hqk", slopes[rows], values)
+
+
+def read_text(model: Any, tokenizer: Any, text: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    """The model, what reads it, the record of a text, and the arguments of its pass."""
+    is_list = isinstance(text, list) and text and isinstance(text[0], int)
+    rows = {"input_ids": text} if is_list or isinstance(text, torch.Tensor) else text
+    if isinstance(rows, Mapping) and "input_ids" in rows:
+        model = configured(model)
+        device = device_of(model)
+        arguments = {n: torch.atleast_2d(torch.as_tensor(r)).to(device) for n, r in rows.items()}
+        return model, tokenizer, capture_encoded(model, tokenizer, arguments)[0], arguments
+    given = parse_call(text, None, options)
+    if given.has_media or given.series is not None:
+        raise CaptureError("why reads a text or a conversation; leave pictures and sounds out")
+    loading: Any = {name: options.pop(name) for name in LOADING if name in options}
+    if model is None or isinstance(model, str | Path):
+        model, own = load_for(DEMO if model is None else model, given, kept=True, **loading)
+        tokenizer = own if tokenizer is None else tokenizer
+        loading = {}
+    model, inputs = prepared(model, tokenizer, given, cast("Any", {**options, **loading}))
+    with one_at_a_time(model), at_rest(model):
+        record = run(model, inputs, KeepChoice())[0]
+    return model, tokenizer, record, dict(inputs.arguments)
+
+
+def place_in(position: int, ids: Sequence[int], mask: int | None = None) -> int:
+    """The row at a position; by default that of the mask, or the last one.
+
+    Raises:
+        TextError: where there is none at this position.
+    """
+    if position == -1 and mask is not None and mask in ids:
+        return list(ids).index(mask)
+    if not -len(ids) <= position < len(ids):
+        raise TextError(f"position is {position}, and the text has the tokens 0 to {len(ids) - 1}")
+    return position % len(ids)
