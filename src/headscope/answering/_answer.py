@@ -11,14 +11,7 @@ from unicodedata import normalize
 import numpy as np
 import torch
 
-from headscope.answering._looked import (
-    QUANTITIES,
-    cells_of,
-    looked,
-    members_of,
-    parse_choice,
-    sinks,
-)
+from headscope.answering import _looked
 from headscope.answering._needed import ForcedAnswer, needed
 from headscope.answering._printed import BY, AnswerWord
 from headscope.answering._result import DEMO, Answer
@@ -106,7 +99,7 @@ def answer(
         >>> found.lift(), found.change()  # of the candidates
     """
     check_reader(tokenizer, "answer")
-    choice = parse_choice(options.pop("layers", None), options.pop("heads", None))
+    choice = _looked.parse_choice(options.pop("layers", None), options.pop("heads", None))
     asked = _asked(prompt, options)
     how = {name: options.pop(name, None) for name in ("answer", "quantity", "progress")}
     facts: dict[str, Any] = {
@@ -123,7 +116,7 @@ def answer(
         forced = _forced(getattr(tokenizer, "tokenizer", tokenizer), how["answer"])
         options |= forced
     if facts["quantity"] != "weight":
-        options["keep"] = ("qk", QUANTITIES[facts["quantity"]])
+        options["keep"] = ("qk", _looked.QUANTITIES[facts["quantity"]])
     kept: list[Any] = [None]
 
     def note(*seen: Any) -> None:
@@ -164,7 +157,10 @@ def _check(quantity: str, need: str, choice: tuple[Any, Any]) -> None:
     Raises:
         CaptureError: naming it.
     """
-    for name, value, known in (("quantity", quantity, QUANTITIES), ("need", need or None, BY)):
+    for name, value, known in (
+        ("quantity", quantity, _looked.QUANTITIES),
+        ("need", need or None, BY),
+    ):
         if value is not None and value not in known:
             raise CaptureError(f"{name} is {value!r}; it may be {', '.join(map(repr, known))}")
     if quantity == "alti" and choice[1] is not None:
@@ -338,7 +334,7 @@ def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:
         facts: what was asked, and what was measured of it.
     """
     generation, stack = written_in(record)
-    cells, tokens = cells_of(stack, *choice), stack.key
+    cells, tokens = _looked.cells_of(stack, *choice), stack.key
     if facts["quantity"] == "alti":
         cells = tuple(dict.fromkeys((layer, 0) for layer, _ in cells))
     # A patch without a place or a picture of its own counts as the first one.
@@ -348,11 +344,11 @@ def seen(record: Record, choice: Any, facts: dict[str, Any]) -> Answer:
     whole = Part(name="prompt", kind="text", tokens=tuple(range(generation.prompt)))
     parts = tokens.parts or (whole,)
     measured = {name: facts[name] for name in ("quantity", "candidates")}
-    members = members_of(parts, facts["candidates"], generation.prompt, len(tokens))
+    members = _looked.members_of(parts, facts["candidates"], generation.prompt, len(tokens))
     return Answer(
         **facts,
-        **looked(stack, generation, members, chosen=cells, **measured),
-        times=sinks(stack, patches, cells) if patches else np.zeros(0),
+        **_looked.looked(stack, generation, members, chosen=cells, **measured),
+        times=_looked.sinks(stack, patches, cells) if patches else np.zeros(0),
         pieces=_pieces_of(tokens)[: generation.prompt],
         **{name: getattr(generation, name) for name in ("text", "sampled", "probabilities")},
         tokens=generation.tokens.labels,

@@ -12,19 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
+from headscope.answering import _printed
 from headscope.answering._looked import REST, Cell, parse_choice
-from headscope.answering._printed import (
-    BY,
-    LOOKS,
-    POWER,
-    SHARES,
-    AnswerWord,
-    PartNumbers,
-    Verdict,
-    blocks_of,
-    heads_in_words,
-    sentences_of,
-)
 from headscope.errors import RecordError
 from headscope.record import Part, Record
 from headscope.results import Kept, Result, TextTable
@@ -129,7 +118,7 @@ class Answer(Result):
     sampled: bool
     tokens: tuple[str, ...]
     probabilities: tuple[float, ...]
-    words: tuple[AnswerWord, ...]
+    words: tuple[_printed.AnswerWord, ...]
     parts: tuple[Part, ...]
     candidates: tuple[int, ...]
     chosen: tuple[Cell, ...]
@@ -182,7 +171,7 @@ class Answer(Result):
             facts["keep_sinks"] = keep_sinks
         return seen(self.record, choice, facts)
 
-    def part_numbers(self, words: Words = None) -> list[PartNumbers]:
+    def part_numbers(self, words: Words = None) -> list[_printed.PartNumbers]:
         """What is printed and drawn of each part."""
         looked, even, (needs, meant) = self.looked(words), self.even_share(words), self.needs(words)
         lift, (whole, none, *cut) = self._lift(looked, even), self._sums(words)
@@ -191,7 +180,7 @@ class Answer(Result):
             own = cuts.get(at, (math.nan, math.nan))
             lost = -np.expm1(np.minimum(0.0, own[0] - whole))
             numbers = map(float, (looked[at], even[at], lift[at], *own, whole, none, lost))
-            rows.append(PartNumbers(*numbers, needs == "any" and at in meant))
+            rows.append(_printed.PartNumbers(*numbers, needs == "any" and at in meant))
         return rows
 
     def looked(
@@ -240,26 +229,26 @@ class Answer(Result):
         return self.copies[self._tokens(None)].mean(axis=0)
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> _printed.Verdict:
         """What the answer needed, asked in this order: none, one, one of several, several."""
         return self.needs()
 
-    def needs(self, words: Words = None) -> Verdict:
+    def needs(self, words: Words = None) -> _printed.Verdict:
         """`verdict`, of some words."""
         if not self.need:
-            return Verdict("", ())
+            return _printed.Verdict("", ())
         whole, *cut = self._sums(words)
         none, lost, short = (whole - each for each in cut)
-        numbers, least = np.array(self.candidates), HALF - (POWER - 1) * whole
+        numbers, least = np.array(self.candidates), HALF - (_printed.POWER - 1) * whole
         if none < least:
-            return Verdict("none", ())
+            return _printed.Verdict("none", ())
         if (lost >= least).any():
             # The most needed comes first.
             order = sorted(np.flatnonzero(lost >= least), key=lambda at: -lost[at])
-            return Verdict("parts", tuple(numbers[order].tolist()))
+            return _printed.Verdict("parts", tuple(numbers[order].tolist()))
         if (short < least).any():
-            return Verdict("any", tuple(numbers[short < least].tolist()))
-        return Verdict("several", ())
+            return _printed.Verdict("any", tuple(numbers[short < least].tolist()))
+        return _printed.Verdict("several", ())
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -281,9 +270,9 @@ class Answer(Result):
     def looks_at(self) -> int | None:
         """The candidate that was looked at most for its length; None where that is hardly more."""
         lift = np.nan_to_num(self.lift(), nan=-1.0)
-        return int(lift.argmax()) if lift.max() >= LOOKS else None
+        return int(lift.argmax()) if lift.max() >= _printed.LOOKS else None
 
-    def _chosen(self, words: Words) -> Sequence[AnswerWord]:
+    def _chosen(self, words: Words) -> Sequence[_printed.AnswerWord]:
         if words is None:
             return self.words
         several = [words] if isinstance(words, int | str) else words
@@ -416,22 +405,22 @@ class Answer(Result):
     @property
     def shares_of(self) -> str:
         """What shares are of, in words."""
-        return SHARES[self.quantity]
+        return _printed.SHARES[self.quantity]
 
     @property
     def gone(self) -> str:
         """What was done to parts, in words: cut off, deleted ...; empty where nothing was."""
-        return BY[self.need][0] if self.need else ""
+        return _printed.BY[self.need][0] if self.need else ""
 
     @property
     def mean_of(self) -> str:
         """Which heads the numbers are the mean of, in words."""
-        return heads_in_words(self)
+        return _printed.heads_in_words(self)
 
     @property
     def sentences(self) -> list[str]:
         """What the answer needed, what it looked at, and what of pictures, in this order."""
-        return sentences_of(self)
+        return _printed.sentences_of(self)
 
     @property
     def summary(self) -> str:
@@ -444,7 +433,7 @@ class Answer(Result):
         return "video" if "frame" in {part.kind for part in self.parts} else "picture"
 
     def _blocks(self) -> list[TextTable | str]:
-        return blocks_of(self)
+        return _printed.blocks_of(self)
 
     def _index_of(self, word: int | str) -> int:
         texts = [each.text for each in self.words]
@@ -476,7 +465,7 @@ class Answer(Result):
         shown = (f"{PICTURE}{number}" for number in range(pictures))
         read["pictures"] = tuple(array_of(arrays, name, "u", (None, None, 3)) for name in shown)
         fields = {name: _with_tuples(document[name]) for name in DOCUMENT}
-        fields["words"] = tuple(AnswerWord(*word) for word in fields["words"])
+        fields["words"] = tuple(_printed.AnswerWord(*word) for word in fields["words"])
         fields["parts"] = tuple(Part(**dict(zip(PART, of, strict=True))) for of in fields["parts"])
         return Answer(**fields, **read)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -271,125 +271,62 @@ def _none(maps: AttentionMaps) -> np.ndarray:
     return np.full(len(maps.weights), np.nan)
 
 
-VIG = "Vig 2019; statistic ours"
+TOLD = """
+next: looks at the next word
+VIG: mean of A[i, i+1] inside a sentence; threshold of Clark et al. 2019
+previous: looks at the previous word
+VIG: mean of A[i, i-1] inside a sentence; threshold of Clark et al. 2019
+same: looks at the same word elsewhere
+VIG: mass on the same form, of words that occur more than once; threshold ours
+same-other: looks at the same word in the other sentence
+VIG: the same with the other segment; threshold ours
+delimiter: rests on [CLS] and [SEP]
+VIG: mass on both; threshold of Clark et al. 2019
+bag: looks evenly at the words of the same sentence
+VIG: mass inside the sentence beyond even rows, times its evenness; threshold ours
+positional-next: has its peak on the next word
+Voita et al. 2019: the largest weight is there at least 90 % of the time
+positional-previous: has its peak on the previous word
+Voita et al. 2019: the largest weight is there at least 90 % of the time
+first-token: rests on the first token, in texts of fewer than 64 tokens
+as sink, which needs longer texts; ours
+sink: rests on the first token, in texts of 64 tokens or more
+Gu et al. 2025: mean mass on it of the first 64 queries; theirs compares with > 0.3 text by text
+sink-elsewhere: rests on the first full stop, the first line break, or tokens that end a text
+Sun et al. 2024, section 2, say where; mean mass on them together, threshold of Gu
+induction: looks at what followed the same token before
+Olsson et al. 2022: prefix matching, mass summed over earlier places; threshold ours
+previous-token: looks back one token
+Olsson et al. 2022: mean of A[i, i-1] over all tokens; threshold ours, lower than Clark's
+"""
+"""A line with the name of each pattern and what its heads do, and one with its source."""
 
-PATTERNS = (
-    Pattern(
-        name="next",
-        says="looks at the next word",
-        source=f"{VIG}: mean of A[i, i+1] inside a sentence; threshold of Clark et al. 2019",
-        threshold=0.5,
-        score=_at(1, inside=True),
-        by_layout=True,
-    ),
-    Pattern(
-        name="previous",
-        says="looks at the previous word",
-        source=f"{VIG}: mean of A[i, i-1] inside a sentence; threshold of Clark et al. 2019",
-        threshold=0.5,
-        score=_at(-1, inside=True),
-        by_layout=True,
-    ),
-    Pattern(
-        name="same",
-        says="looks at the same word elsewhere",
-        source=f"{VIG}: mass on the same form, of words that occur more than once; threshold ours",
-        threshold=0.3,
-        pairs=lambda tokens: tokens.same_word,
-        moved=lambda words, orders: words.same(orders),
-        by_word=True,
-    ),
-    Pattern(
-        name="same-other",
-        says="looks at the same word in the other sentence",
-        source=f"{VIG}: the same with the other segment; threshold ours",
-        threshold=0.3,
-        pairs=_same_other,
-        moved=_moved_same_other,
-        by_word=True,
-    ),
-    Pattern(
-        name="delimiter",
-        says="rests on [CLS] and [SEP]",
-        source=f"{VIG}: mass on both; threshold of Clark et al. 2019",
-        threshold=0.6,
-        score=_delimiter,
-        by_layout=True,
-    ),
-    Pattern(
-        name="bag",
-        says="looks evenly at the words of the same sentence",
-        source=(
-            f"{VIG}: mass inside the sentence beyond even rows, times its evenness; threshold ours"
-        ),
-        threshold=0.3,
-        score=_bag,
-        by_layout=True,
-    ),
-    Pattern(
-        name="positional-next",
-        says="has its peak on the next word",
-        source="Voita et al. 2019: the largest weight is there at least 90 % of the time",
-        threshold=0.9,
-        score=_peak(1),
-        by_layout=True,
-    ),
-    Pattern(
-        name="positional-previous",
-        says="has its peak on the previous word",
-        source="Voita et al. 2019: the largest weight is there at least 90 % of the time",
-        threshold=0.9,
-        score=_peak(-1),
-        by_layout=True,
-    ),
-    Pattern(
-        name="first-token",
-        says="rests on the first token, in texts of fewer than 64 tokens",
-        source="as sink, which needs longer texts; ours",
-        threshold=0.3,
-        score=_first_token,
-        by_layout=True,
-    ),
-    Pattern(
-        name="sink",
-        says="rests on the first token, in texts of 64 tokens or more",
-        source=(
-            "Gu et al. 2025: mean mass on it of the first 64 queries; theirs compares with > 0.3 "
-            "text by text"
-        ),
-        threshold=0.3,
-        score=_sink,
-        by_layout=True,
-    ),
-    Pattern(
-        name="sink-elsewhere",
-        says="rests on the first full stop, the first line break, or tokens that end a text",
-        source="Sun et al. 2024, section 2, say where; mean mass on them together, threshold of Gu",
-        threshold=0.3,
-        score=_sink_elsewhere,
-        by_sinks=True,
-    ),
-    Pattern(
-        name="induction",
-        says="looks at what followed the same token before",
-        source=(
-            "Olsson et al. 2022: prefix matching, mass summed over earlier places; threshold ours"
-        ),
-        threshold=0.3,
-        pairs=_induction,
-        moved=lambda words, orders: words.followed(orders),
-        by_word=True,
-    ),
-    Pattern(
-        name="previous-token",
-        says="looks back one token",
-        source=(
-            "Olsson et al. 2022: mean of A[i, i-1] over all tokens; threshold ours, lower than "
-            "Clark's"
-        ),
-        threshold=0.3,
-        score=_at(-1, inside=False),
-        by_layout=True,
-    ),
-)
+
+def _known() -> Iterator[Pattern]:
+    """The patterns of `TOLD`, with how they are found."""
+    how: dict[str, tuple[float, dict[str, Any]]] = {
+        "next": (0.5, {"score": _at(1, inside=True)}),
+        "previous": (0.5, {"score": _at(-1, inside=True)}),
+        "same": (0.3, {"pairs": lambda tokens: tokens.same_word, "moved": BatchWords.same}),
+        "same-other": (0.3, {"pairs": _same_other, "moved": _moved_same_other}),
+        "delimiter": (0.6, {"score": _delimiter}),
+        "bag": (0.3, {"score": _bag}),
+        "positional-next": (0.9, {"score": _peak(1)}),
+        "positional-previous": (0.9, {"score": _peak(-1)}),
+        "first-token": (0.3, {"score": _first_token}),
+        "sink": (0.3, {"score": _sink}),
+        "sink-elsewhere": (0.3, {"score": _sink_elsewhere, "by_sinks": True}),
+        "induction": (0.3, {"pairs": _induction, "moved": BatchWords.followed}),
+        "previous-token": (0.3, {"score": _at(-1, inside=False)}),
+    }
+    lines = TOLD.replace("VIG", "Vig 2019; statistic ours").strip().splitlines()
+    for line, source in zip(lines[::2], lines[1::2], strict=True):
+        name, _, says = line.partition(": ")
+        threshold, found = how[name]
+        # Scores depend on the layout of the tokens, or on sinks too; pairs on the words.
+        by = {"by_word": "pairs" in found, "by_layout": {*found} == {"score"}}
+        yield Pattern(name=name, says=says, source=source, threshold=threshold, **found, **by)
+
+
+PATTERNS: tuple[Pattern, ...] = tuple(_known())
 """The patterns that `heads` looks for by default."""

@@ -23,16 +23,9 @@ from headscope.patterns import (
     QueryKeyTokens,
 )
 from headscope.record import Record, Stack
+from headscope.views import contract
 from headscope.views._payload import Chunks
 from headscope.views.constants import valid
-from headscope.views.contract import (
-    PageEvidence,
-    PageMeasure,
-    PagePair,
-    PagePattern,
-    PageShown,
-    PageStack,
-)
 
 NUMBERS = ("score", "low", "high", "baseline", "effect", "corrected", "texts")
 NONE, CANDIDATE, HOLDS = 0, 1, 2
@@ -69,8 +62,8 @@ class HeadPositions:
 
 
 def page_evidence(
-    evidence: Heads, record: Record, stacks: Sequence[PageStack], chunks: Chunks
-) -> PageEvidence:
+    evidence: Heads, record: Record, stacks: Sequence[contract.PageStack], chunks: Chunks
+) -> contract.PageEvidence:
     """The evidence of the heads that a page holds.
 
     Args:
@@ -112,7 +105,9 @@ def page_evidence(
     }
 
 
-def _stack(evidence: Heads, record: Record, stacks: Sequence[PageStack]) -> PageStack:
+def _stack(
+    evidence: Heads, record: Record, stacks: Sequence[contract.PageStack]
+) -> contract.PageStack:
     name = evidence.tally.stack or next(iter(record.stacks))
     wanted = list(record[name].held_heads)
     if evidence.cells != wanted:
@@ -131,7 +126,7 @@ def _ends(cells: Sequence[tuple[int, int]]) -> str:
     return " to ".join(f"{layer}-{head}" for layer, head in (cells[0], cells[-1]))
 
 
-def _pattern(evidence: Heads, number: int) -> PagePattern:
+def _pattern(evidence: Heads, number: int) -> contract.PagePattern:
     pattern = evidence.tally.patterns[number]
     against = (label.against for label in evidence.all_labels if label.pattern == pattern.name)
     says = f"{pattern.says}, detected with {RUNS}"
@@ -144,7 +139,7 @@ def _pattern(evidence: Heads, number: int) -> PagePattern:
     }
 
 
-def _axes(evidence: Heads) -> list[tuple[PageMeasure, np.ndarray]]:
+def _axes(evidence: Heads) -> list[tuple[contract.PageMeasure, np.ndarray]]:
     """What is told of each head, with its values: layer, measures, classes of maps."""
     rows = [("layer", *LAYER_AXIS, np.array([layer for layer, _ in evidence.cells]))]
     for name, values in evidence.measures.items():
@@ -172,10 +167,10 @@ def _status_and_numbers(
 
 def _shown(
     evidence: Heads, labels: Sequence[Label], texts: BestTexts, pairs: BestPairs
-) -> list[PageShown]:
+) -> list[contract.PageShown]:
     names = [pattern.name for pattern in evidence.tally.patterns]
     told = [label for label in labels if label.holds or label.candidate]
-    shown: list[PageShown] = []
+    shown: list[contract.PageShown] = []
     for label in sorted(told, key=lambda label: -label.score)[:MOST_SHOWN]:
         best, pattern = texts.best(label), names.index(label.pattern)
         shown.append(
@@ -253,7 +248,7 @@ class BestPairs:
         self._tokens = QueryKeyTokens(stack.query, stack.key)
         self._wanted: dict[int, Bool[np.ndarray, "query key"] | None] = {}
 
-    def strongest(self, pattern: int, layer: int, head: int) -> list[PagePair]:
+    def strongest(self, pattern: int, layer: int, head: int) -> list[contract.PagePair]:
         """The strongest pair of each of the queries that show a pattern most."""
         # Many heads share a pattern, and its pairs depend on the text alone: they are kept.
         if pattern not in self._wanted:

@@ -9,23 +9,16 @@ from typing import Any
 from headscope.errors import PageError
 from headscope.linguistics import Sentence, words_at
 from headscope.record import Generation, Record, Tokens
+from headscope.views import contract
 from headscope.views.constants import valid
-from headscope.views.contract import (
-    Page,
-    PageArc,
-    PageCandidate,
-    PageGeneration,
-    PageLinks,
-    PageStack,
-    PageTokens,
-    PageWord,
-)
 
 Group = tuple[int, ...]
 WANTED = "a headscope.linguistics.Sentence, or a list of (dependent tokens, head tokens, label)"
 
 
-def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: str) -> PageLinks:
+def page_links(
+    links: Any, record: Record, stacks: Sequence[contract.PageStack], first: str
+) -> contract.PageLinks:
     """The part of a page about gold links.
 
     For a `Sentence` the words are those of the sentence. For a list they are the linked groups of
@@ -52,11 +45,13 @@ def page_links(links: Any, record: Record, stacks: Sequence[PageStack], first: s
     return {"stack": same[0]["name"], "name": "", "tree": False, "words": words, "arcs": arcs}
 
 
-def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]) -> PageLinks:
+def _of_sentence(
+    sentence: Sentence, record: Record, stacks: Sequence[contract.PageStack]
+) -> contract.PageLinks:
     for stack in stacks:
         tokens = record[stack["name"]].query
         if tokens.texts and tokens.texts[0] in (sentence.text, sentence.written):
-            arcs: list[PageArc] = []
+            arcs: list[contract.PageArc] = []
             links = zip(sentence.heads, sentence.relations, strict=True)
             for word, (head, relation) in enumerate(links):
                 # CoNLL-U numbers words from 1, and 0 is the head of the root, which has no arc.
@@ -71,7 +66,7 @@ def _of_sentence(sentence: Sentence, record: Record, stacks: Sequence[PageStack]
     )
 
 
-def _words_of(sentence: Sentence, tokens: Tokens) -> list[PageWord]:
+def _words_of(sentence: Sentence, tokens: Tokens) -> list[contract.PageWord]:
     spans = sentence.spans if tokens.texts[0] == sentence.text else sentence.written_spans()
     words = words_at(tokens, spans)
     words.check()
@@ -106,18 +101,18 @@ def _group(given: Any, link: Any, count: int) -> Group:
 
 
 def _of_list(
-    links: Sequence[tuple[Group, Group, str]], stack: PageStack
-) -> tuple[list[PageWord], list[PageArc]]:
+    links: Sequence[tuple[Group, Group, str]], stack: contract.PageStack
+) -> tuple[list[contract.PageWord], list[contract.PageArc]]:
     """The linked groups of tokens and all other words, in the order of the text, and the links
     between them.
     """
     tokens = stack["query"]
     groups = _groups_of(tokens, _linked(links))
     index = {group: number for number, group in enumerate(groups)}
-    words: list[PageWord] = [
+    words: list[contract.PageWord] = [
         {"label": _label(group, tokens), "tokens": list(group)} for group in groups
     ]
-    arcs: list[PageArc] = [
+    arcs: list[contract.PageArc] = [
         {"dependent": index[dependent], "head": index[head], "label": valid(label)}
         for dependent, head, label in links
     ]
@@ -138,7 +133,7 @@ def _linked(links: Sequence[tuple[Group, Group, str]]) -> dict[int, Group]:
     return linked
 
 
-def _groups_of(tokens: PageTokens, linked: Mapping[int, Group]) -> list[Group]:
+def _groups_of(tokens: contract.PageTokens, linked: Mapping[int, Group]) -> list[Group]:
     """The words of a text: linked groups as they were given, all others by the pieces that continue
     them.
     """
@@ -156,7 +151,7 @@ def _groups_of(tokens: PageTokens, linked: Mapping[int, Group]) -> list[Group]:
     return groups
 
 
-def _label(group: Group, tokens: PageTokens) -> str:
+def _label(group: Group, tokens: contract.PageTokens) -> str:
     return "".join(
         (" " if at and not tokens["continues"][token] else "") + tokens["labels"][token]
         for at, token in enumerate(group)
@@ -167,7 +162,7 @@ ALTERNATIVES = 5
 """Number of candidates that a page shows for each token."""
 
 
-def put_generation(header: Page, record: Record) -> None:
+def put_generation(header: contract.Page, record: Record) -> None:
     """Add to a header how the text was generated, and mark the first generated token in queries and
     keys.
     """
@@ -181,9 +176,9 @@ def put_generation(header: Page, record: Record) -> None:
         header["generation"] = page_generation(generation)
 
 
-def page_generation(generation: Generation) -> PageGeneration:
+def page_generation(generation: Generation) -> contract.PageGeneration:
     """The generated tokens, with their probabilities, entropies, ranks and alternatives."""
-    alternatives: list[list[PageCandidate]] = []
+    alternatives: list[list[contract.PageCandidate]] = []
     for listed in generation.alternatives:
         first = listed[:ALTERNATIVES]
         named = zip(labels_of(first), first, strict=True)
@@ -209,7 +204,7 @@ def labels_of(candidates: Sequence) -> tuple[str, ...]:
     return Tokens(pieces=tuple(candidate.piece for candidate in candidates)).labels
 
 
-def _mark(page: PageStack, record: Record, written: Tokens, prompt: int) -> None:
+def _mark(page: contract.PageStack, record: Record, written: Tokens, prompt: int) -> None:
     stack = record[page["name"]]
     for name, tokens in (("query", stack.query), ("key", stack.key)):
         if tokens == written and prompt < len(tokens):

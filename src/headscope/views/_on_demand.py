@@ -18,20 +18,10 @@ from headscope.axes import HEAD, KEY, QUERY
 from headscope.patterns import COLUMNS, text_facts
 from headscope.record import Layer, Record
 from headscope.record.recompute import scores_of
+from headscope.views import _payload
 from headscope.views._grouped import blocks_of, in_groups, source_of
 from headscope.views._head_pictures import MEASURED_QUERIES, head_pictures
 from headscope.views._page import check_shown, later_stack, page_header
-from headscope.views._payload import (
-    MOST_ERROR,
-    ROUNDING,
-    Chunks,
-    HalfScores,
-    described,
-    held_positions,
-    layer_facts,
-    own_heads,
-    scores_part,
-)
 from headscope.views._quantity_arrays import (
     CONTRIBUTION,
     Given,
@@ -73,13 +63,15 @@ class PreparedLayer:
     layer: Layer
     heads: list[int]
     header: PageLayer
-    half: HalfScores | None
+    half: _payload.HalfScores | None
     chunks: dict[str, bytes]
 
     def part(self, kind: str, at: int) -> bytes | None:
         """The bytes of one entry of an array's outermost axis; None where it does not exist."""
         if kind == "weights":
-            is_there = self.header["weights"] and at in held_positions(self.layer, self.heads)
+            is_there = self.header["weights"] and at in _payload.held_positions(
+                self.layer, self.heads
+            )
             weights = quantise(self.layer.weights_of(self.heads[at])) if is_there else None
             return None if weights is None else weights.tobytes()
         if self.half is None or kind not in ("queries", "keys", "bias"):
@@ -123,7 +115,7 @@ class OnDemand:
             name: OnDemand(record, options_beside(self.options)) for name, record in records.items()
         }
         self._given = given_quantities(self.record, self.options.get("quantities", {}))
-        chunks = Chunks()
+        chunks = _payload.Chunks()
         self.header = page_header(
             self.record,
             self.options,
@@ -194,7 +186,7 @@ class OnDemand:
         with self._lock:
             if at not in self._kept:
                 layer = self.record[name].layer(number)
-                heads = own_heads(layer, stack["head_numbers"])
+                heads = _payload.own_heads(layer, stack["head_numbers"])
                 self._kept[at] = _prepare(name, layer, heads, self._given[name])
                 while len(self._kept) > KEPT:
                     del self._kept[next(iter(self._kept))]
@@ -214,7 +206,7 @@ class OnDemand:
             if at not in self._small:
                 whole = self.record[stack["name"]]
                 layer = whole.layer(stack["layers"][row]["layer"])
-                heads = own_heads(layer, stack["head_numbers"])[some]
+                heads = _payload.own_heads(layer, stack["head_numbers"])[some]
                 made = head_pictures(layer, heads, text_facts(whole), blocks=blocks_of(whole))
                 thumbs = np.zeros(stack["thumbs"]["shape"][1:], np.uint8)[some]
                 kinds = np.full((len(thumbs), len(COLUMNS)), np.nan, np.float32)
@@ -233,7 +225,7 @@ class OnDemand:
         layer = self.record[name].layer(number)
         if query >= layer.size[0]:
             return None
-        heads = own_heads(layer, stack["head_numbers"])
+        heads = _payload.own_heads(layer, stack["head_numbers"])
         further = quantities_of(layer, self._given[name], quantity).get(quantity)
         if further is not None:
             values = further[None, query] if further.ndim == 2 else further[heads, query]
@@ -258,26 +250,30 @@ class OnDemand:
 
 
 def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> PreparedLayer:
-    chunks, prefix = Chunks(), f"{stack}/{layer.layer}"
-    header = layer_facts(stack, layer, heads, chunks)
+    chunks, prefix = _payload.Chunks(), f"{stack}/{layer.layer}"
+    header = _payload.layer_facts(stack, layer, heads, chunks)
     # Measuring the error means recomputing all weights: for large layers single precision, whose
     # error is known, is quicker.
     count = len(heads) * layer.size[0] * layer.size[1]
     many = count > MEASURED or layer.size[0] > MEASURED_QUERIES
-    half = HalfScores.of(layer, heads, single=many)
-    error = ROUNDING if half is None or many else half.measured(layer, heads)
+    half = _payload.HalfScores.of(layer, heads, single=many)
+    error = _payload.ROUNDING if half is None or many else half.measured(layer, heads)
     if half is not None:
         # The chunks made here are thrown away: the page requests these arrays head by head.
-        header["scores"] = scores_part(prefix, layer, half, Chunks(), error=error)
+        header["scores"] = _payload.scores_part(prefix, layer, half, _payload.Chunks(), error=error)
         for name in ("queries", "keys", "bias"):
             array = header["scores"][name]
             if array is not None:
                 array["chunk"] = f"{name}/{prefix}"
                 array["split"] = 1
-    if half is None or error > MOST_ERROR or len(held_positions(layer, heads)) < len(heads):
+    if (
+        half is None
+        or error > _payload.MOST_ERROR
+        or len(_payload.held_positions(layer, heads)) < len(heads)
+    ):
         shape, more = [len(heads), *layer.size], {"encoding": "sqrt", "split": 1}
         axes = (HEAD, QUERY, KEY)
-        header["weights"] = described(f"weights/{prefix}", axes, shape, "uint8", **more)
+        header["weights"] = _payload.described(f"weights/{prefix}", axes, shape, "uint8", **more)
         error = BYTE_ERROR
     header["error"] = error
     put_norms(header, layer, heads, stack=stack, chunks=chunks)
@@ -291,7 +287,7 @@ def _prepare(stack: str, layer: Layer, heads: list[int], given: Given) -> Prepar
 
 def _row_in(quantity: str, layer: Layer, heads: list[int], query: int) -> np.ndarray | None:
     """The row of each head; NaN for heads that the record does not hold."""
-    positions = held_positions(layer, heads)
+    positions = _payload.held_positions(layer, heads)
     held = [heads[at] for at in positions]
     rows = _score_row(layer, held, query) if quantity == "score" else None
     if quantity == "weight" or (quantity == CONTRIBUTION and layer.has("value_norms")):

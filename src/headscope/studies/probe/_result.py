@@ -261,10 +261,8 @@ class Probing(Result):
         parts = []
         for task in self.tasks:
             measure = self.measures(task)[0]
-            cells = []
-            for of in (PROBE, CONTROL):
-                own = [each for each in self.scores if (each.task, each.measure) == (task, measure)]
-                cells += [f"{of} {self._cell(each)}" for each in own if each.of == of]
+            own = [each for each in self.scores if (each.task, each.measure) == (task, measure)]
+            cells = [f"{each.of} {self._cell(each)}" for each in own if each.of in (PROBE, CONTROL)]
             parts += [f"{task}, {measure}: {', '.join(cells)}"] * bool(cells)
         first = f"{self.kind} probe of {self.model or 'a model'}"
         for each in self.scores[:1]:
