@@ -331,7 +331,7 @@ def _index(by: str, state: str) -> tuple[int, int]:
     return STATES.index(state), BY.index(by)
 
 
-FOLD = Fold(
+FOLD = AlignmentStudy.FOLD = Fold(
     name="alignment_study",
     what="sentence",
     counts_of=counts_of,
@@ -344,7 +344,6 @@ FOLD = Fold(
     told_of=_aligned_pairs.told_of,
     check=_aligned_pairs.check_model,
 )
-AlignmentStudy.FOLD = FOLD
 
 
 def alignment_study(

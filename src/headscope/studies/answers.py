@@ -250,7 +250,7 @@ def told_of(answered: Answer, _: Mapping[str, Any]) -> tuple[int, dict[str, Any]
     return answered.attention.shape[1], {"heads": heads, **model}
 
 
-FOLD = Fold(
+FOLD = Answers.FOLD = Fold(
     name="answers",
     what="prompt",
     counts_of=counts_of,
@@ -259,7 +259,6 @@ FOLD = Fold(
     told_of=told_of,
     needs="next words",
 )
-Answers.FOLD = FOLD
 
 
 def answers(

@@ -254,7 +254,7 @@ def _text_of(passage: Passage, _: Mapping[str, Any]) -> str:
     return passage.text
 
 
-FOLD = Fold(
+FOLD = Coreference.FOLD = Fold(
     name="coref",
     what="passage",
     counts_of=counts_of,
@@ -263,7 +263,6 @@ FOLD = Fold(
     item_of=_passage_of,
     input_of=_text_of,
 )
-Coreference.FOLD = FOLD
 
 
 def coref(

@@ -352,7 +352,7 @@ def _check_fit(readers: Readers, *_: Any, allow_unfit: bool, **__: Any) -> None:
         check_fit(readers[0], CLASS)
 
 
-FOLD = Fold(
+FOLD = Faithfulness.FOLD = Fold(
     name="faithfulness",
     what="text",
     counts_of=counts_of,
@@ -362,9 +362,6 @@ FOLD = Fold(
     needs="classifier",
     check=_check_fit,
 )
-
-
-Faithfulness.FOLD = FOLD
 
 
 def faithfulness(

@@ -359,7 +359,7 @@ def _told_of(record: Record, how: Mapping[str, Any]) -> tuple[int, dict[str, Any
     return length, facts | by_neuron.facts_of(stack_of(record, how["stack"]), how)
 
 
-FOLD = Fold(
+FOLD = Mechanism.FOLD = Fold(
     name="mechanism",
     what="text",
     counts_of=counts_of,
@@ -367,7 +367,6 @@ FOLD = Fold(
     told_of=_told_of,
     keep="qk",
 )
-Mechanism.FOLD = FOLD
 
 
 def mechanism(

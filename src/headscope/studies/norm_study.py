@@ -235,16 +235,13 @@ class NormStudy(FoldResult):
         return f"{_cell(row, mean)}{ends}"
 
 
-FOLD = Fold(
+FOLD = NormStudy.FOLD = Fold(
     name="norm_study",
     what="text",
     counts_of=counts_of,
     result_of=NormStudy.of_sums,
     keep=("weights", "norms"),
 )
-
-
-NormStudy.FOLD = FOLD
 
 
 def norm_study(

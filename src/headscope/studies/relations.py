@@ -376,7 +376,7 @@ def _input_of(sentence: Sentence, how: Mapping[str, Any]) -> str:
     return sentence.written or ""
 
 
-FOLD = Fold(
+FOLD = Relations.FOLD = Fold(
     name="relations",
     what="sentence",
     counts_of=counts_of,
@@ -385,7 +385,6 @@ FOLD = Fold(
     item_of=sentence_of,
     input_of=_input_of,
 )
-Relations.FOLD = FOLD
 
 
 def relations(
