@@ -109,6 +109,17 @@ export const KIND_COLOURS = {
   none: ["#6f695d", "#989285"],
 } as const;
 
+export const KIND_NAMES = {
+  next: "next token",
+  previous: "previous token",
+  same: "same word",
+  own: "own sentence",
+  near: "nearby",
+  broad: "broad",
+  resting: "resting",
+  none: "none of these",
+} as const;
+
 export const KIND_OF_LABEL = {
   next: "next",
   "positional-next": "next",

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from headscope.testing import random_record
+import headscope as hs
+from headscope.testing import random_record, tiny_model, tiny_tokenizer
 
 CONTROLS = """() => {
   const root = document.querySelector("#headscope").shadowRoot;
-  const things = ".tile, .clause, .word, .token, .plate-head, [data-listed], .tray-name, [data-guess] *";
+  const things = ".tile, .clause, .word, .token, .key-row, .plate-head, [data-listed], .tray-name, "
+    + "[data-guess] *";
   const seen = (element) => {
     const box = element.getBoundingClientRect();
     return box.width > 1 && box.height > 1 && element.checkVisibility({ visibilityProperty: true });
@@ -26,12 +28,23 @@ def record():
     return random_record()
 
 
+@pytest.fixture(scope="module")
+def everything():
+    """Three stacks, queries and keys, and the lengths of values: all drawings, all lists."""
+    model = tiny_model("t5")
+    return hs.capture(model, tiny_tokenizer(), text="the cat sat on", target="it ran", keep="norms")
+
+
+@pytest.mark.parametrize("given", ["record", "everything"])
 @pytest.mark.parametrize("place", ["overview", "head", "matrix", "text", "neuron", "compare"])
-def test_no_place_has_more_than_twelve_controls(show, record, place):
+def test_no_place_has_more_than_twelve_controls(show, request, given, place):
     more = {"compare": {"tray": ["0-1", "1-2", "0-0"]}, "text": {"query": [0]}}
-    view = show(record, view=place, **more.get(place, {}))
+    tray = {"tray": ["0-1", "1-0"]} | more.get(place, {})
+    view = show(request.getfixturevalue(given), view=place, **tray)
     controls = view.page.evaluate(CONTROLS)
     assert 5 <= len(controls) <= 12, controls
+    names = [name for name in controls if name == "neurons" or "value norms" in name]
+    assert given == "record" or place != "text" or len(names) == 2
 
 
 def opened_on_black(show, record, key):

@@ -161,7 +161,7 @@ def test_stacks_of_uneven_size_are_chosen(show_kept, uneven):
     view = show_kept(uneven)
     assert view.state("stack") == "encoder"
     for name, queries, keys in (("cross", 7, 5), ("decoder", 7, 7), ("encoder", 5, 5)):
-        view.page.locator(f'[data-option="{name}"]').click()
+        view.page.locator("[data-stack-choice]").select_option(name)
         wait(view, "stack", name)
         assert view.page.locator('[data-side="query"]').count() == queries
         assert view.page.locator('[data-side="key"]').count() == keys

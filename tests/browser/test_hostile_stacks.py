@@ -32,17 +32,18 @@ def record_of_stacks(names, rng):
 
 
 def check_stacks(view, names):
-    choice = '[aria-label="Kind of attention"] button'
+    choice = "[data-stack-choice] option"
     assert view.page.locator(choice).all_text_contents() == names
     wrong = view.page.evaluate(
         """async (choice) => {
             const { shadowRoot } = document.querySelector("#headscope");
             const wrong = [];
             // One name in five leads there: all differ from each other, and all are shown.
-            const buttons = [...shadowRoot.querySelectorAll(choice)].reverse();
-            for (const button of buttons.filter((_, number) => number % 5 === 0)) {
-                button.click();
-                const wanted = button.dataset.option;
+            const options = [...shadowRoot.querySelectorAll(choice)].reverse();
+            for (const option of options.filter((_, number) => number % 5 === 0)) {
+                const wanted = option.value;
+                option.parentElement.value = wanted;
+                option.parentElement.dispatchEvent(new Event("change", { bubbles: true }));
                 let shown;
                 for (let frames = 0; frames < 50; frames++) {
                     await new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)));

@@ -28,10 +28,6 @@ def tokens(page, count):
     expect(facts(page)).to_contain_text(f" {count} tokens", timeout=SLOW)
 
 
-def stack(page, name):
-    return page.locator(f'[aria-label="Kind of attention"] [data-option="{name}"]')
-
-
 def picture(kind="PNG"):
     """12 pixels red beside 8 green ones, 12 high."""
     from PIL import Image
@@ -82,7 +78,7 @@ def test_a_target_is_what_the_decoder_reads(browser):
         page.locator('[data-add-field="target"]').click()
         page.locator('[data-field="target"]').fill("it")
         expect(page.locator("[data-place]")).to_contain_text("after “t”", timeout=SLOW)
-        stack(page, "decoder").click()
+        page.locator("[data-stack-choice]").select_option("decoder")
         # The decoder starts with a token of its own, and does not read the last.
         tokens(page, 4)
         page.reload()
@@ -135,7 +131,7 @@ def test_a_model_that_needs_picture_and_text_asks_for_the_picture(browser):
     with served_model(*tiny_clip(), TEXT) as port, live_page(browser, port, ready=False) as page:
         page.set_input_files('[data-field="image"]', picture())
         wait_until_ready(page)
-        stack(page, "text").click()
+        page.locator("[data-stack-choice]").select_option("text")
         tokens(page, 7)
         page.locator('[data-field="text"]').fill("a dog it")
         tokens(page, 8)
@@ -144,7 +140,7 @@ def test_a_model_that_needs_picture_and_text_asks_for_the_picture(browser):
 def test_a_picture_has_its_place_in_the_text(browser):
     with served_model(*tiny_llava(), TEXT) as port, live_page(browser, port) as page:
         page.set_input_files('[data-field="image"]', picture())
-        stack(page, "vision").click()
+        page.locator("[data-stack-choice]").select_option("vision")
         tokens(page, 10)
         assert page.locator("[data-problem]").inner_text() == ""
 

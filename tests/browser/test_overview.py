@@ -187,7 +187,7 @@ def test_cross_attention_and_a_second_stack(show, rng):
     view = show(record, view="overview", stack="cross")
     view.page.locator("[data-story] button").first.wait_for()
     assert view.page.locator(".tile").count() == 9
-    view.page.locator('[data-option="encoder"]').click()
+    view.page.locator("[data-stack-choice]").select_option("encoder")
     view.settle()
     assert view.page.locator(".tile").count() == 6
 

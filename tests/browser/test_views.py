@@ -256,6 +256,7 @@ def test_the_part_that_the_first_neurons_carry_is_printed(show_kept, scored):
     parts = added.cumsum() / added.sum()
     assert printed(said.split("carry")[1]) == pytest.approx(100 * parts[3], abs=0.51)
     assert int(re.search(r"needs (\d+)", said)[1]) == int((parts >= 0.8).argmax()) + 1
+    view.page.locator("[data-menu]").click()
     view.page.locator("[data-neurons]").select_option("hidden")
     view.settle()
     assert view.page.locator('[data-canvas="neurons"]').count() == 0

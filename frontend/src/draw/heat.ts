@@ -1,5 +1,6 @@
 import type { Ramp } from "./color";
 import { eachRun, type Visible } from "./scores";
+import { type Block, strongest } from "./thumbs";
 import { type LayerValues, topOf } from "./values";
 
 /** Which part of a matrix is seen, in pixels. */
@@ -16,93 +17,51 @@ export interface HeatColors {
   /** Ground and ink of cells that the scale has no colour for. */
   readonly ground: number;
   readonly ink: number;
+  /** The byte that stands for nothing: 128 of signed ones. */
+  readonly zero?: number;
 }
 
-/** RGBA pixels: each looks its cell up, in the level whose cells are about as large as a pixel. */
+/** RGBA pixels: each has the colour of the cell under it, or of several the strongest, so that none is lost. */
 export function heat(
-  levels: readonly Level[],
-  view: View & { readonly width: number; readonly height: number },
-  { ramp, ground, ink }: HeatColors,
+  { bytes, rows, columns }: Omit<Tile, "top">,
+  { width, height, left, top, cell }: View & { readonly width: number; readonly height: number },
+  { ramp, ground, ink, zero = 0 }: HeatColors,
   rules: LookRules,
 ): Uint8ClampedArray<ArrayBuffer> {
-  const { width, height } = view;
   const pixels = new Uint32Array(width * height);
-  const number = levelFor(view.cell, levels.length);
-  const { bytes, rows, columns } = levels[number];
-  const cells = cellsUnder(width, view.left, view.cell, levels[0].columns);
-  const queries = cellsUnder(height, view.top, view.cell, levels[0].rows);
+  const sizes = Uint8Array.from({ length: 256 }, (_, byte) => Math.abs(byte - zero));
+  const [queries, keys] = [blocksUnder(height, top, cell, rows), blocksUnder(width, left, cell, columns)];
   const looks = new Uint8Array(rules.keys);
   const empty = (look: number, x: number, y: number) => (PATTERNS[LOOKS[look]]?.(x, y) ? ink : ground);
   let looked = -1;
-  for (let y = 0; y < height; y++) {
-    const query = queries[y];
-    if (query < 0) continue;
-    if (query !== looked) lookRow(rules, query, looks);
-    looked = query;
-    const row = Math.min(rows - 1, query >> number) * columns;
-    for (let x = 0; x < width && cells[x] >= 0; x++) {
-      const key = cells[x];
-      const look = looks[key];
-      pixels[y * width + x] = look === 0 ? ramp[bytes[row + (key >> number)]] : empty(look, x, y);
-    }
-  }
+  queries.forEach((query, y) => {
+    if (!query) return;
+    if (query[0] !== looked) lookRow(rules, query[0], looks);
+    looked = query[0];
+    keys.forEach((key, x) => {
+      if (!key) return;
+      const look = looks[key[0]];
+      pixels[y * width + x] =
+        look === 0 ? ramp[bytes[strongest(bytes, sizes, columns, query, key)]] : empty(look, x, y);
+    });
+  });
   return new Uint8ClampedArray(pixels.buffer);
 }
 
-/** The level whose cells are at least one pixel large. */
-export function levelFor(cell: number, levels: number): number {
-  return Math.min(levels - 1, Math.max(0, Math.ceil(Math.log2(1 / cell))));
-}
-
-/** The column (or row) under the middle of each pixel, -1 beside the matrix. */
-function cellsUnder(pixels: number, first: number, cell: number, count: number): Int32Array {
-  return Int32Array.from({ length: pixels }, (_, pixel) => {
-    const at = Math.floor(first + (pixel + 0.5) / cell);
-    return at >= 0 && at < count ? at : -1;
+/** The columns (or rows) under each pixel: one, or all between it and the next; null beside the matrix. */
+function blocksUnder(pixels: number, first: number, cell: number, count: number): (Block | null)[] {
+  return Array.from({ length: pixels }, (_, pixel) => {
+    const at = (part: number) => Math.floor(first + (pixel + part) / cell);
+    const [from, to] = cell < 1 ? [at(0), at(1)] : [at(0.5), at(0.5) + 1];
+    return from >= 0 && from < count ? [from, Math.min(count, to)] : null;
   });
 }
 
-/** A matrix of bytes at one size. */
-export type Level = { readonly bytes: Uint8Array; readonly rows: number; readonly columns: number };
-
-/** Below this side no smaller level is made: a screen shows it whole. */
-const SMALLEST = 64;
-
-/**
- * The matrix, and ever smaller ones in which each byte is the strongest of four, so that no strong one is lost: furthest
- * from `zero`, which is 128 for signed bytes.
- */
-export function pyramid(base: Level, zero = 0): Level[] {
-  const levels = [base];
-  for (let top = base; Math.max(top.rows, top.columns) > SMALLEST; top = levels[levels.length - 1]) {
-    levels.push(halved(top, zero));
-  }
-  return levels;
-}
-
-function halved({ bytes, rows, columns }: Level, zero: number): Level {
-  const [newRows, newColumns] = [Math.ceil(rows / 2), Math.ceil(columns / 2)];
-  const made = new Uint8Array(newRows * newColumns);
-  for (let row = 0; row < newRows; row++) {
-    const upper = 2 * row * columns;
-    const lower = 2 * row + 1 < rows ? upper + columns : upper;
-    for (let column = 0; column < newColumns; column++) {
-      const left = 2 * column;
-      const right = left + 1 < columns ? left + 1 : left;
-      const top = stronger(bytes[upper + left], bytes[upper + right], zero);
-      const bottom = stronger(bytes[lower + left], bytes[lower + right], zero);
-      made[row * newColumns + column] = stronger(top, bottom, zero);
-    }
-  }
-  return { bytes: made, rows: newRows, columns: newColumns };
-}
-
-function stronger(a: number, b: number, zero: number): number {
-  return Math.abs(a - zero) >= Math.abs(b - zero) ? a : b;
-}
-
 /** A matrix as bytes, and the value that the last of them stands for. */
-export interface Tile extends Level {
+export interface Tile {
+  readonly bytes: Uint8Array;
+  readonly rows: number;
+  readonly columns: number;
   readonly top: number;
 }
 

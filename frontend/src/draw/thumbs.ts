@@ -65,7 +65,8 @@ function meanLift(thumbs: LiftThumbs, bytes: Uint8Array): (row: Block, column: B
   };
 }
 
-type Block = readonly [first: number, end: number];
+/** First and end of the tokens under one pixel. */
+export type Block = readonly [first: number, end: number];
 
 /** One head as lines: in its colour, or in those of both signs. */
 export function thumbLines(
@@ -93,18 +94,18 @@ export function thumbLines(
 }
 
 /** First and end of the tokens under one pixel. */
-function blockOf(pixel: number, size: number, tokens: number): readonly [number, number] {
+function blockOf(pixel: number, size: number, tokens: number): Block {
   const first = Math.floor((pixel * tokens) / size);
   return [first, Math.max(first + 1, Math.floor(((pixel + 1) * tokens) / size))];
 }
 
 /** Where the largest byte of a block stands. */
-function strongest(
+export function strongest(
   bytes: Uint8Array,
   levels: Uint8Array,
   keys: number,
-  [firstRow, endRow]: readonly [number, number],
-  [first, end]: readonly [number, number],
+  [firstRow, endRow]: Block,
+  [first, end]: Block,
 ): number {
   let most = firstRow * keys + first;
   for (let row = firstRow; row < endRow; row++) {

@@ -6,18 +6,6 @@ import { quoted as inMarks, readable } from "./words";
 
 // What each head does on this text, in words. Nothing here is a label: that takes many texts.
 
-/** The names of kinds, beside an icon or a colour. */
-export const KIND_NAMES: Readonly<Record<KindName, string>> = {
-  next: "next token",
-  previous: "previous token",
-  same: "same word",
-  own: "own sentence",
-  near: "nearby",
-  broad: "broad",
-  resting: "resting",
-  none: "none of these",
-};
-
 /** Kinds that are patterns, of which a page opens on the clearest. */
 const PATTERNS: readonly KindName[] = ["next", "previous", "same"];
 

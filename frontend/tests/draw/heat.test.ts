@@ -1,15 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  heat,
-  keyLooks,
-  LOOKS,
-  type LookRules,
-  levelFor,
-  lookRow,
-  looksOf,
-  paddedTokens,
-  pyramid,
-} from "../../src/draw/heat";
+import { heat, keyLooks, LOOKS, type LookRules, lookRow, looksOf, paddedTokens } from "../../src/draw/heat";
 import { visibleRuns } from "../../src/draw/scores";
 import { exampleBytes } from "../examples/page";
 
@@ -38,40 +28,32 @@ const looks = (rules: LookRules, query: number) =>
 test("each pixel has the colour of the cell under its middle, and none beside the matrix", () => {
   const base = { bytes: Uint8Array.of(1, 2, 3, 4, 5, 6), rows: 2, columns: 3 };
   const view = { width: 4, height: 3, left: 1, top: 0, cell: 1.5 };
-  const pixels = pixelsOf(heat([base], view, COLORS, all(2, 3)));
+  const pixels = pixelsOf(heat(base, view, COLORS, all(2, 3)));
   expect(pixels).toEqual([1002, 1003, 1003, 0, 1005, 1006, 1006, 0, 1005, 1006, 1006, 0]);
 });
 
 test("zoomed out, a single strong cell is still seen", () => {
   const bytes = new Uint8Array(300 * 500);
   bytes[177 * 500 + 399] = 250;
-  const levels = pyramid({ bytes, rows: 300, columns: 500 });
-  expect(levels.map(({ rows, columns }) => [rows, columns])).toEqual([
-    [300, 500],
-    [150, 250],
-    [75, 125],
-    [38, 63],
-  ]);
   for (const [width, height, cell] of [
     [250, 150, 0.5],
     [125, 75, 0.25],
     [100, 60, 0.2],
   ]) {
-    const pixels = pixelsOf(heat(levels, { width, height, left: 0, top: 0, cell }, COLORS, all(300, 500)));
+    const pixels = pixelsOf(
+      heat({ bytes, rows: 300, columns: 500 }, { width, height, left: 0, top: 0, cell }, COLORS, all(300, 500)),
+    );
     expect(pixels).toContain(1250);
   }
 });
 
-test("a level is as coarse as a pixel and no coarser than there is", () => {
-  expect([4, 1, 0.9, 0.5, 0.3, 0.01].map((cell) => levelFor(cell, 4))).toEqual([0, 0, 1, 1, 2, 3]);
-});
-
-test("of signed bytes the one farthest from none goes on", () => {
+test("of signed bytes the one farthest from none is seen", () => {
   const bytes = exampleBytes(260 * 3, 2).fill(128);
   bytes[1] = 40;
   bytes[3] = 200;
-  const [, half] = pyramid({ bytes, rows: 3, columns: 260 }, 128);
-  expect([half.bytes[0], half.bytes[1], half.rows]).toEqual([40, 200, 2]);
+  const view = { width: 130, height: 2, left: 0, top: 0, cell: 0.5 };
+  const pixels = pixelsOf(heat({ bytes, rows: 3, columns: 260 }, view, { ...COLORS, zero: 128 }, all(3, 260)));
+  expect(pixels.slice(0, 3)).toEqual([1040, 1200, 1128]);
 });
 
 test("cells look masked, out of window, without attention, padded or left out", () => {
@@ -93,7 +75,7 @@ test("each look without colour has a pattern of its own", () => {
     const rules = { ...all(9, 9), keyLooks: row };
     return pixelsOf(
       heat(
-        [{ bytes: new Uint8Array(81), rows: 9, columns: 9 }],
+        { bytes: new Uint8Array(81), rows: 9, columns: 9 },
         { width: 36, height: 36, left: 0, top: 0, cell: 4 },
         COLORS,
         rules,

@@ -38,7 +38,7 @@ test.each(cases)("an even head, $mask, $length tokens: no heat anywhere", async 
   for (const direction of ["received", "given"] as const) {
     expect(new Set(heatOf(store, direction)?.bytes)).toEqual(new Set([0]));
   }
-  expect(new Set(createPicture(store)?.levels[0].bytes)).toEqual(new Set([0]));
+  expect(new Set(createPicture(store)?.tile.bytes)).toEqual(new Set([0]));
   store.choose({ query: [50] });
   const heat = heatOf(store, "received");
   expect(new Set(heat?.bytes)).toEqual(new Set([0]));

@@ -48,6 +48,12 @@ function one(root: ParentNode, selector: string): HTMLElement {
 const lineCount = ({ chunks }: Example, name: string) => (chunks.get(name) ?? []).filter((byte) => byte > 0).length;
 const token = (root: ParentNode, side: string, at: number) => one(root, `[data-side="${side}"][data-token="${at}"]`);
 
+function choose(root: ParentNode, menu: string, option: string): void {
+  const select = one(root, menu) as HTMLSelectElement;
+  select.value = option;
+  select.dispatchEvent(new Event("change", { bubbles: true }));
+}
+
 test("the document takes the colours of the view, for its scroll bars", async () => {
   const root = await open({ ...examplePage() });
   const { style } = document.documentElement;
@@ -136,7 +142,7 @@ test("another stack brings its own tokens, heads and layers", async () => {
   const longer = tokens(["un", "deux", "trois", "quatre", "cinq", "six", "sept", "huit"]);
   const root = await open(examplePage({}, { name: "cross", heads: 2, layers: [1, 4], query: KEYS, key: longer }));
   const view = await drawn(root);
-  one(root, '[data-option="cross"]').click();
+  choose(root, "[data-stack-choice]", "cross");
   await soon(() => expect(view.dataset.stack).toBe("cross"));
   expect(view.dataset).toMatchObject({ layer: "1", heads: "0" });
   await soon(() => expect(token(root, "key", 7).textContent).toBe("huit"));
@@ -227,9 +233,7 @@ test("a rotary model shows frequency pairs", async () => {
   }));
   const root = await open({ page: { ...page, stacks }, chunks }, "v=2&view=neuron&query=4&key=2");
   await drawn(root);
-  const order = one(root, "[data-neurons]") as HTMLSelectElement;
-  order.value = "pairs";
-  order.dispatchEvent(new Event("change", { bubbles: true }));
+  choose(root, "[data-neurons]", "pairs");
   await soon(() => expect(location.hash).toContain("neurons=pairs"));
 });
 

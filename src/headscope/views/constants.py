@@ -47,6 +47,18 @@ distinguished by normal, protan, deutan and tritan eyes (simulated annealing; sm
 OKLab .048 and .075), and all can be read on the page (contrast at least 4.6).
 """
 
+KIND_NAMES: Mapping[str, str] = {
+    "next": "next token",
+    "previous": "previous token",
+    "same": "same word",
+    "own": "own sentence",
+    "near": "nearby",
+    "broad": "broad",
+    "resting": "resting",
+    "none": "none of these",
+}
+"""Words for each kind of heads, beside an icon or a colour."""
+
 KIND_OF_LABEL: Mapping[str, str] = {
     **dict.fromkeys(("next", "positional-next"), "next"),
     **dict.fromkeys(("previous", "positional-previous", "previous-token"), "previous"),

@@ -12,8 +12,7 @@ from matplotlib.patches import PathPatch
 import headscope as hs
 from headscope.errors import FigureError
 from headscope.record import ModelFacts, Tokens
-from headscope.views.constants import KIND_COLOURS
-from headscope.views.figures._frame import CLAUSES
+from headscope.views.constants import KIND_COLOURS, KIND_NAMES
 
 WORDS = ("[CLS]", "I", "went", "to", "the", "store", "[SEP]")
 
@@ -75,10 +74,10 @@ def test_one_example_of_each_class_is_one_call(rng):
         text.get_text(): (text.get_color(), line_of(axes))
         for axes in figure.matplotlib.axes
         for text in axes.texts
-        if text.get_text() in CLAUSES.values()
+        if text.get_text() in KIND_NAMES.values()
     }
     assert {title: colour for title, (colour, _) in titles.items()} == {
-        CLAUSES[kind]: KIND_COLOURS[kind][0] for kind in ("next", "previous", "broad")
+        KIND_NAMES[kind]: KIND_COLOURS[kind][0] for kind in ("next", "previous", "broad")
     }
     # The lines have the colour of the kind too; a head that attends evenly has none.
     assert [line is None for _, line in titles.values()] == [False, False, True]

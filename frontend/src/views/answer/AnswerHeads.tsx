@@ -1,11 +1,10 @@
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { HEAD_LOOKS } from "../../../contract/values";
+import { HEAD_LOOKS, KIND_NAMES } from "../../../contract/values";
 import { parseHex, type RGB, rampCss, textOn } from "../../draw/color";
 import { type KindName, kindColor, kindRamp } from "../../draw/kinds";
 import { paintCells, useWidth } from "../../parts/canvas";
 import { walkTiles } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
-import { KIND_NAMES } from "../../state/kinds";
 import { type AnswerData, type PartNumbers, partNumbers, sharesOf, shareText } from "../../state/partNumbers";
 import { MARKER, type Shown } from "./AnswerView";
 

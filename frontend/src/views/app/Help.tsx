@@ -1,9 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
-import { CHOICES } from "../../../contract/values";
+import { CHOICES, KIND_NAMES } from "../../../contract/values";
 import { kindColor } from "../../draw/kinds";
 import { Quiet } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
-import { KIND_NAMES } from "../../state/kinds";
 import type { Store } from "../../state/store";
 
 const KEYS: readonly (readonly [keys: string, does: string])[] = [

@@ -1,11 +1,12 @@
 import { useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { KIND_NAMES } from "../../../contract/values";
 import { kindColor } from "../../draw/kinds";
 import type { MatrixTile } from "../../draw/thumbs";
 import { putPixels } from "../../parts/canvas";
 import { animatedWebp, bytesOf, saveFile } from "../../parts/files";
 import { headName } from "../../state/evidence";
-import { clausesOf, KIND_NAMES, kindAt } from "../../state/kinds";
+import { clausesOf, kindAt } from "../../state/kinds";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { paintTile, weightThumbs } from "../overview/Tiles";

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { VIEWS_WITH } from "../../../contract/values";
+import { CHOICES, VIEWS_WITH } from "../../../contract/values";
 import { type Filter, hasSpecial, isPair } from "../../draw/tokens";
 import { Check, Choice, OptionChoice, Quiet, Segmented } from "../../parts/controls";
 import { Icon } from "../../parts/legend";
@@ -99,8 +99,10 @@ function PlaceChoice({ store }: { store: Store }) {
 function StackChoice({ store: { page, selection, select } }: { store: Store }) {
   if (page.stacks.length < 2) return null;
   return (
-    <Segmented
+    <Choice
       label="Kind of attention"
+      silent
+      name="data-stack-choice"
       options={page.stacks.map(({ name }) => name)}
       chosen={selection.value.stack}
       onChoose={(name) => select((now) => chooseStack(now, name, page))}
@@ -138,6 +140,8 @@ const FILTER_WORDS: Readonly<Record<Filter, string>> = {
   ba: "from B to A",
   bb: "within B",
 };
+
+const ORDER_WORDS = { model: "as they are", ranked: "by what they add", pairs: "frequency pairs", hidden: "hidden" };
 
 /** What changes the numbers: the quantity, words in place of pieces, tokens that are left out; and what is done with all. */
 function More({ store, children }: { store: Store; children: ComponentChildren }) {
@@ -189,6 +193,25 @@ function More({ store, children }: { store: Store; children: ComponentChildren }
         )}
         {masked && hasSpecial(stack.value) && <SpecialChoice store={store} />}
         {masked && <SinkChoice store={store} />}
+        {view.value === "text" && !stack.value.sentences && (
+          <Choice
+            label="colour tokens by what is"
+            name="data-direction"
+            options={CHOICES.direction}
+            chosen={now.direction}
+            onChoose={(direction) => choose({ direction, query: [], key: [] })}
+          />
+        )}
+        {view.value === "neuron" && (
+          <OptionChoice
+            store={store}
+            option="neurons"
+            label="neurons"
+            name="data-neurons"
+            options={CHOICES.neurons.filter((order) => order !== "pairs" || store.shown.value?.layer.rotary)}
+            words={ORDER_WORDS}
+          />
+        )}
         {masked && several && <OptionChoice store={store} option="pinned" label="pinned tokens" name="data-pinned" />}
         {children}
       </div>

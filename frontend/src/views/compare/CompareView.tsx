@@ -1,14 +1,14 @@
 import type { ReadonlySignal } from "@preact/signals";
 import { type Signal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { DEFAULTS, MOST_IN_TRAY } from "../../../contract/values";
+import { DEFAULTS, KIND_NAMES, MOST_IN_TRAY } from "../../../contract/values";
 import type { PageStack, PageTokens } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
 import { Quiet, walkTiles } from "../../parts/controls";
 import { KindIcon } from "../../parts/legend";
 import type { ViewParts } from "../../parts/mount";
 import { headName } from "../../state/evidence";
-import { headWords, KIND_NAMES, kindOf } from "../../state/kinds";
+import { headWords, kindOf } from "../../state/kinds";
 import {
   type Drawing,
   readEntry,

@@ -2,17 +2,7 @@ import { type ReadonlySignal, useComputed, useSignalEffect } from "@preact/signa
 import { useRef } from "preact/hooks";
 import type { PageStack, PageTokens } from "../../../types/page";
 import { parseHex, pixelOf, stretched } from "../../draw/color";
-import {
-  heat,
-  keyLooks,
-  type LookRules,
-  levelFor,
-  looksOf,
-  paddedTokens,
-  pyramid,
-  tileOf,
-  type View,
-} from "../../draw/heat";
+import { heat, keyLooks, type LookRules, looksOf, paddedTokens, tileOf, type View } from "../../draw/heat";
 import { scoreAt } from "../../draw/scores";
 import type { Side } from "../../draw/tokens";
 import { liftTile } from "../../draw/values";
@@ -61,7 +51,7 @@ export function MatrixView({ store, room, plain = false, names }: ViewParts) {
     if (!canvas || !now || !shown || width.value <= 0) return;
     const pixels = { width: Math.round(planeWidth.value * scale), height: Math.round(height * scale) };
     const { left, top, cell } = view.value;
-    putPixels(canvas, heat(now.levels, { ...pixels, left, top, cell: cell * scale }, now.colors, now.rules), pixels);
+    putPixels(canvas, heat(now.tile, { ...pixels, left, top, cell: cell * scale }, now.colors, now.rules), pixels);
     reportDrawn(canvas, store, shown, { cell: cell.toFixed(3) });
   });
   const zoom = (factor: number) => {
@@ -189,14 +179,14 @@ function Axis({ store, side, tokens, view, size }: AxisProps) {
 /** The scale of a matrix, its looks without colour, and what was put together. */
 function Legend({ store, picture, view }: { store: Store; picture: Picture | null; view: ReadonlySignal<View> }) {
   if (!picture) return null;
-  const { levels, looks, top } = picture;
+  const { looks, top } = picture;
   const facts = store.quantity.value;
   return (
     <div class="view-bar row wrap">
       <small class="view-note muted">
         {[
           facts.per === "layer" && "all heads together",
-          levelFor(view.value.cell * density(), levels.length) > 0 && "zoomed out: the strongest of each block",
+          view.value.cell * density() < 1 && "zoomed out: the strongest of each block",
         ]
           .filter(Boolean)
           .join(" · ")}
@@ -269,11 +259,16 @@ export function createPicture(store: Store) {
   const share = isShare(store.quantity.value) && even;
   const own = tileOf(values, store.map.value);
   const tile = share ? liftTile(own, even) : own;
-  const levels = pyramid(tile, signed ? 128 : 0);
-  const last = signed || share ? 255 : levels[levels.length - 1].bytes.reduce((a, b) => Math.max(a, b), 1);
+  const last = signed || share ? 255 : tile.bytes.reduce((a, b) => Math.max(a, b), 1);
   const ramp = stretched(store.ramp.value, last);
   // The last colour stands for `top`.
-  return { levels, colors: { ramp, ground, ink }, rules, looks, top: tile.top * (last / 255) ** 2 };
+  return {
+    tile,
+    colors: { ramp, ground, ink, zero: signed ? 128 : 0 },
+    rules,
+    looks,
+    top: tile.top * (last / 255) ** 2,
+  };
 }
 
 /** What the pair that is looked at has, in the shown head; null for what is not known. */

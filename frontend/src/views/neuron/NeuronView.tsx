@@ -5,7 +5,7 @@ import { CHOICES } from "../../../contract/values";
 import { signedRamp } from "../../draw/color";
 import { added, biasAt, carried, ranked } from "../../draw/scores";
 import { largest } from "../../draw/values";
-import { Choice, OptionChoice } from "../../parts/controls";
+import { Choice } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { steppedToken, TokenColumn, tokenEvents } from "../../parts/tokens";
@@ -22,8 +22,6 @@ import { countFor, joinedWords, type NeuronTable, neuronTable, queryShown } from
 const AROUND = 116;
 /** Queries whose rows stand below each other, at most. */
 const MOST_STACKED = 6;
-
-const ORDER_WORDS = { model: "as they are", ranked: "by what they add", pairs: "frequency pairs", hidden: "hidden" };
 
 /** From the numbers of a query and its keys to the weights: q, k, q × k, q · k, score, softmax. */
 export function NeuronView({ store, room }: ViewParts) {
@@ -43,7 +41,6 @@ export function NeuronView({ store, room }: ViewParts) {
       </p>
     );
   }
-  const orders = CHOICES.neurons.filter((order) => order !== "pairs" || store.shown.value?.layer.rotary);
   const number = store.shown.value?.stack.head_numbers[now.head];
   return (
     <div class="neuron-view relative">
@@ -51,14 +48,6 @@ export function NeuronView({ store, room }: ViewParts) {
         <small class="view-note muted">
           layer {store.shown.value?.layer.layer} · head {number} · {now.features} neurons
         </small>
-        <OptionChoice
-          store={store}
-          option="neurons"
-          label="neurons"
-          name="data-neurons"
-          options={orders}
-          words={ORDER_WORDS}
-        />
         {open && (
           <Scale
             ramp={signedRamp(store.dark.value)}

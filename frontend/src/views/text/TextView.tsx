@@ -1,7 +1,6 @@
 import { type ReadonlySignal, useComputed, useSignal, useSignalEffect } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { CHOICES } from "../../../contract/values";
 import type { PageQuantity, PageTokens } from "../../../types/page";
 import { signedByte, wordColors, wordRamp } from "../../draw/color";
 import * as patches from "../../draw/patches";
@@ -9,7 +8,6 @@ import { type Focus, type Mask, otherSide, type Side } from "../../draw/tokens";
 import { type LayerValues, largest, liftByte, liftOf, received, tokenAttention, topLift } from "../../draw/values";
 import { toByte } from "../../draw/weights";
 import { Minimap } from "../../parts/canvas";
-import { Segmented } from "../../parts/controls";
 import { Scale } from "../../parts/legend";
 import { reportDrawn, type ViewParts } from "../../parts/mount";
 import { type KeyInside, Part, steppedToken, tokenEvents, tokenOption } from "../../parts/tokens";
@@ -37,12 +35,6 @@ export function TextView({ store, room, plain = false }: ViewParts) {
   return (
     <div class="text-view flex wrap">
       <div class="view-bar row wrap" hidden={plain}>
-        <Segmented
-          label="Direction"
-          options={CHOICES.direction}
-          chosen={pinned ? "" : direction}
-          onChoose={(option) => store.choose({ direction: option as Direction, query: [], key: [] })}
-        />
         <small class="view-note muted">
           <b>{pinned}</b> {noteOf(store, direction)}
         </small>

@@ -1,11 +1,11 @@
 import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
+import { KIND_NAMES } from "../../../contract/values";
 import type { WhyPicture } from "../../../types/why";
 import { type KindName, kindColor } from "../../draw/kinds";
 import { useWidth } from "../../parts/canvas";
 import { walkTiles } from "../../parts/controls";
-import { KIND_NAMES } from "../../state/kinds";
 import { shareText } from "../../state/partNumbers";
 import { quoted, readable, shortWeight } from "../../state/words";
 import { keepsText, leadsTo, linesOf, placedWhy, readWhy, signedShare, type WhyData, type WhyLine } from "./place";

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from headscope.patterns import KINDS, head_kinds
+from headscope.views.constants import KIND_NAMES
 from headscope.views.figures import _numbers, charts
-from headscope.views.figures._frame import CLAUSES, heading, named_every
+from headscope.views.figures._frame import heading, named_every
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Box, Sheet
 from headscope.views.figures._style import Scale, counted, short_weight
@@ -268,7 +269,7 @@ def _kind_scales(sheet: Sheet, plan: FigurePlan) -> dict[tuple[int, int], Scale]
         cells = [(kinds.layers[row], head) for row, head in cells if kinds.layers[row] in drawn]
         scale = plan.shown.scale(style, 0.0, len(plan.stack.key), style.kind(kind))
         scales |= dict.fromkeys(cells, scale)
-        entries += [(style.kind(kind), f"{len(cells)} {CLAUSES[kind]}")] * bool(cells)
+        entries += [(style.kind(kind), f"{len(cells)} {KIND_NAMES[kind]}")] * bool(cells)
     sheet.legend(entries)
     sheet.y += 0.4 * style.em
     return scales

@@ -14,23 +14,11 @@ from headscope.errors import FigureError
 from headscope.patterns import KINDS, head_kinds
 from headscope.record import Generation, Record
 from headscope.views._tray import no_record, parse_entries, records_beside
-from headscope.views.constants import MOST_IN_TRAY
+from headscope.views.constants import KIND_NAMES, MOST_IN_TRAY
 from headscope.views.figures import _plan
 from headscope.views.figures._numbers import WORDS_NOTE, find_sinks
 from headscope.views.figures._sheet import MARGIN, Sheet
 from headscope.views.figures._style import percent
-
-CLAUSES = {
-    "next": "next token",
-    "previous": "previous token",
-    "same": "same word",
-    "own": "own sentence",
-    "near": "nearby",
-    "broad": "spread broadly",
-    "resting": "resting",
-    "none": "none of these",
-}
-"""Words for each kind of heads."""
 
 
 def heading(sheet: Sheet, plan: _plan.FigurePlan, title: str) -> None:
@@ -46,7 +34,7 @@ def heading(sheet: Sheet, plan: _plan.FigurePlan, title: str) -> None:
         left = title_left(sheet, sheet.letter)
         sheet.text(0, 0.6 * em, sheet.letter, bold=True)
         if plan.kind:
-            sheet.title(CLAUSES[plan.kind], left, bold=True, colour=plan.colour)
+            sheet.title(KIND_NAMES[plan.kind], left, bold=True, colour=plan.colour)
         sheet.title(wanted, left)
         sheet.y = max(sheet.y, sheet.title_room) + 0.3 * em
         return

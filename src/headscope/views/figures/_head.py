@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from headscope.views.constants import BEND, SPREAD
+from headscope.views.constants import BEND, KIND_NAMES, SPREAD
 from headscope.views.figures import _style
-from headscope.views.figures._frame import CLAUSES, heading, named_every
+from headscope.views.figures._frame import heading, named_every
 from headscope.views.figures._numbers import top_share
 from headscope.views.figures._plan import FigurePlan
 from headscope.views.figures._sheet import Sheet
@@ -106,7 +106,7 @@ def _draw_chips(sheet: Sheet, plan: FigurePlan) -> None:
     pitch = side + 0.18 * em
     for kind in dict.fromkeys(plan.kinds.values()):
         heads = [head for head in plan.maps if plan.kinds[head] == kind]
-        words = CLAUSES.get(kind, "")
+        words = KIND_NAMES.get(kind, "")
         room = sheet.widest([words]) + 1.5 * em
         # Of more than a line a few stay with the words.
         last = heads if len(heads) * pitch + room <= sheet.width else heads[-FEW:]

@@ -12,9 +12,8 @@ from jaxtyping import Float
 
 from headscope.errors import FigureError
 from headscope.views._why_page import why_picture
-from headscope.views.constants import ALONG, BY_LOOKING, EACH_TOKEN, LEAST
+from headscope.views.constants import ALONG, BY_LOOKING, EACH_TOKEN, KIND_NAMES, LEAST
 from headscope.views.figures._figure import Spec, specified
-from headscope.views.figures._frame import CLAUSES
 from headscope.views.figures._sheet import Sheet
 from headscope.views.why_contract import WhyPicture
 
@@ -162,7 +161,7 @@ def _draw(sheet: Sheet, *, picture: WhyPicture) -> None:
     # Without colours all kinds have one grey.
     if style.colour:
         kinds = dict.fromkeys(line.kind for line in lines)
-        sheet.legend([(style.kind(kind), CLAUSES[kind]) for kind in kinds])
+        sheet.legend([(style.kind(kind), KIND_NAMES[kind]) for kind in kinds])
     touched = {answer, *(end for line in lines for end in line.columns)}
     xs, step = _across(sheet, sheet.widest(rows), len(columns), touched)
     rise, top = float(np.clip(75 / len(rows), 5, 18)), sheet.y + 2.5 * em
