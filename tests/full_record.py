@@ -16,9 +16,10 @@ from headscope.record import (
     Rotary,
     Stack,
     Tokens,
-    statistics_of,
 )
 from headscope.testing import random_weights
+
+from .plain_statistics import statistics_of
 
 HEADS, QUERIES, KEYS = 6, 5, 7
 

@@ -5,8 +5,10 @@ import pytest
 
 import headscope as hs
 from headscope.errors import RecordError
-from headscope.record import STATISTICS, statistics_of
+from headscope.record import STATISTICS
 from headscope.testing import tiny_model
+
+from ..plain_statistics import statistics_of
 
 TEXT, PAIR = "the cat sat. the cat", "a dog, it ran"
 

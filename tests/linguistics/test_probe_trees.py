@@ -5,13 +5,9 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import minimum_spanning_tree, shortest_path
 
 from headscope.errors import RecordError
-from headscope.linguistics import (
-    control_tree,
-    power2_embedding,
-    spanning_tree,
-    tree_depths,
-    tree_distances,
-)
+from headscope.linguistics import control_tree, spanning_tree, tree_depths, tree_distances
+
+from ..power2 import power2_embedding
 
 
 @st.composite

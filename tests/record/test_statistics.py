@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from headscope.errors import RecordError
-from headscope.record import OFFSETS, STATISTICS, Statistics, Tokens, statistics_of
+from headscope.record import OFFSETS, STATISTICS, Statistics, Tokens
 from headscope.testing import random_weights
+
+from ..plain_statistics import statistics_of
 
 HEADS, QUERIES, KEYS, TOP = 3, 5, 8, 2
 KEY_TOKENS = Tokens(
@@ -190,11 +192,6 @@ def test_rows_that_cannot_be_are_refused(weights, rows):
 def test_a_single_row_has_no_error(weights):
     with pytest.raises(RecordError, match="two or more"):
         statistics_of(weights, KEY_TOKENS, QUERY_TOKENS, rows=np.array([1]))
-
-
-def test_weights_and_tokens_must_fit(weights):
-    with pytest.raises(RecordError, match="do the tokens belong"):
-        statistics_of(weights, KEY_TOKENS)
 
 
 def test_the_entropy_of_a_row_that_a_sink_took_from_is_allowed():

@@ -7,11 +7,13 @@ import pytest
 
 import headscope as hs
 from headscope.errors import PageError, RecordError
-from headscope.record import Layer, ModelFacts, Record, Stack, Tokens, statistics_of
+from headscope.record import Layer, ModelFacts, Record, Stack, Tokens
 from headscope.testing import random_record, random_weights
 from headscope.views import _on_demand
 from headscope.views._on_demand import BYTE_ERROR, OnDemand
 from headscope.views._thumbs import decoded, pooled_lifts, quantise
+
+from ..plain_statistics import statistics_of
 
 QUERIES, KEYS, FEATURES, HEADS = 5, 7, 6, 4
 

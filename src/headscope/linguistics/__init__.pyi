@@ -8,8 +8,6 @@ from ._treebank import read_treebank as read_treebank
 from .dependencies import DIRECTIONS as DIRECTIONS
 from .dependencies import NEAREST_STANFORD as NEAREST_STANFORD
 from .dependencies import OFFSETS as OFFSETS
-from .dependencies import OffsetBaseline as OffsetBaseline
-from .dependencies import offset_baseline as offset_baseline
 from .dependencies import offset_heads as offset_heads
 from .dependencies import predicted_heads as predicted_heads
 from .mentions import Mention as Mention
@@ -25,7 +23,6 @@ from .probes import control_tree as control_tree
 from .probes import expected_layer as expected_layer
 from .probes import read_vectors as read_vectors
 from .trees import decode_tree as decode_tree
-from .trees import power2_embedding as power2_embedding
 from .trees import spanning_tree as spanning_tree
 from .trees import tree_depths as tree_depths
 from .trees import tree_distances as tree_distances

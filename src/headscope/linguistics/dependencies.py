@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float, Int
-
-from headscope.errors import RecordError
-from headscope.linguistics._treebank import Sentence
 
 OFFSETS = (-3, -2, -1, 1, 2)
 """Those of Clark et al. 2019, who go from -3 to 2; 0 would make a word its own head, which none
@@ -34,23 +30,6 @@ NEAREST_STANFORD: Mapping[str, str] = {
 """The Stanford relation (Penn Treebank) that is next to a universal one; ``prep`` and ``pobj`` have
 no counterpart.
 """
-
-
-@dataclass(frozen=True)
-class OffsetBaseline:
-    """How often a word's head is at one fixed offset from it.
-
-    Args:
-        relation: which words are counted.
-        count: how many they are.
-        offset: the best one; +1 is the next word.
-        accuracy: share of words whose head is there.
-    """
-
-    relation: str
-    count: int
-    offset: int
-    accuracy: float
 
 
 def predicted_heads(
@@ -99,53 +78,6 @@ def offset_heads(size: int, offset: int) -> Int[np.ndarray, " word"]:
         ([0, 0, 1, 2], [2, 3, 4, 4])
     """
     return np.clip(np.arange(size) + offset + 1, 0, size)
-
-
-def offset_baseline(
-    sentences: Iterable[Sentence], *, offsets: tuple[int, ...] = OFFSETS, universal: bool = False
-) -> dict[str, OffsetBaseline]:
-    """What position alone gives for every relation: the best of a few fixed offsets, best on the
-    same data.
-
-    Source: Clark et al. 2019, section 4.2 and released code.
-
-    Args:
-        sentences: such as those of a `Treebank`.
-        offsets: to choose among; of equally good ones the first.
-        universal: whether to leave off subtypes, ``nsubj`` for ``nsubj:pass``.
-
-    Returns:
-        Of all words, of those that are no punctuation, of those with a head among them, and of
-        every relation, in order of how many words have it.
-
-    Raises:
-        RecordError: where there is no sentence or no offset.
-
-    Example:
-        >>> cats = Sentence(
-        ...     words=("Big", "cats", "sleep"), heads=(2, 3, 0), relations=("amod", "nsubj", "root")
-        ... )
-        >>> offset_baseline([cats])["amod"]
-        OffsetBaseline(relation='amod', count=1, offset=1, accuracy=1.0)
-    """
-    listed = list(sentences)
-    if not listed or not offsets:
-        raise RecordError("An offset baseline needs sentences, and offsets to choose among")
-    gold = np.concatenate([sentence.heads for sentence in listed])
-    names = np.array([name for sentence in listed for name in sentence.relations])
-    hits = np.stack(
-        [
-            np.concatenate([offset_heads(len(each), offset) for each in listed]) == gold
-            for offset in offsets
-        ]
-    )
-    baselines = {}
-    for relation, words in groups_of(names, universal=universal).items():
-        shares = hits[:, words].mean(axis=1)
-        best = int(shares.argmax())
-        share = float(shares[best])
-        baselines[relation] = OffsetBaseline(relation, len(words), offsets[best], share)
-    return baselines
 
 
 def groups_of(

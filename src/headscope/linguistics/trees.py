@@ -204,33 +204,6 @@ def tree_distances(heads: Int[np.ndarray, " word"]) -> Int[np.ndarray, "word wor
     return distances
 
 
-def power2_embedding(heads: Int[np.ndarray, " word"]) -> Float[np.ndarray, "word feature"]:
-    """Points whose squared Euclidean distances are the distances in the tree.
-
-    ``f(root) = 0``, ``f(child) = f(parent) + e_child``, with a unit vector of its own for each
-    word.
-
-    Source: Coenen et al. 2019, theorem 1 (power-2 embedding); one dimension more than theirs, the
-    root's.
-
-    Args:
-        heads: number of each word's head, from 0; -1 at the root.
-
-    Raises:
-        RecordError: where a head does not exist, or heads go round in a circle.
-
-    Example:
-        >>> power2_embedding(np.array([1, -1, 1])).tolist()
-        [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]
-    """
-    points = np.zeros((len(heads), len(heads)))
-    for word in np.argsort(tree_depths(heads), kind="stable"):
-        if heads[word] >= 0:
-            points[word] = points[heads[word]]
-            points[word, word] = 1
-    return points
-
-
 def spanning_tree(
     distances: Float[np.ndarray, "word word"], chosen: Bool[np.ndarray, " word"] | None = None
 ) -> frozenset[Edge]:

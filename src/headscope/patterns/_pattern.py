@@ -322,10 +322,10 @@ def _known() -> Iterator[Pattern]:
     lines = TOLD.replace("VIG", "Vig 2019; statistic ours").strip().splitlines()
     for line, source in zip(lines[::2], lines[1::2], strict=True):
         name, _, says = line.partition(": ")
-        threshold, found = how[name]
+        threshold, finders = how[name]
         # Scores depend on the layout of the tokens, or on sinks too; pairs on the words.
-        by = {"by_word": "pairs" in found, "by_layout": {*found} == {"score"}}
-        yield Pattern(name=name, says=says, source=source, threshold=threshold, **found, **by)
+        by = {"by_word": "pairs" in finders, "by_layout": {*finders} == {"score"}}
+        yield Pattern(name=name, says=says, source=source, threshold=threshold, **finders, **by)
 
 
 PATTERNS: tuple[Pattern, ...] = tuple(_known())

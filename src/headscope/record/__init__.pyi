@@ -24,7 +24,6 @@ from ._statistics import STATISTICS as STATISTICS
 from ._statistics import ContributionKind as ContributionKind
 from ._statistics import Contributions as Contributions
 from ._statistics import Statistics as Statistics
-from ._statistics import statistics_of as statistics_of
 from ._stored import Array as Array
 from ._stored import StoredArray as StoredArray
 from ._stored import StoredArrays as StoredArrays

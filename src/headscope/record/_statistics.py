@@ -8,12 +8,11 @@ from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from headscope.errors import RecordError
 from headscope.record._checks import check_finite, check_floats, frozen, is_on_disk
 from headscope.record._stored import Array, RebuiltWhenCopied, array_field, held
-from headscope.record._tokens import Tokens
 
 OFFSETS = (-3, -2, -1, 0, 1, 2, 3)
 """Distances from a query to the keys around it that are counted separately: -1 is the token before,
@@ -224,85 +223,6 @@ def limits_of(name: str, keys: int) -> tuple[float, float]:
         # that is below 1.
         return 0.0, max(float(np.log(keys)), min(keys / np.e, 1.0))
     return (-1.0, keys - 1.0) if name == "top_keys" else (0.0, 1.0)
-
-
-def statistics_of(
-    weights: Float[np.ndarray, "head query key"],
-    tokens: Tokens,
-    queries: Tokens | None = None,
-    *,
-    rows: Int[np.ndarray, " row"] | None = None,
-    top: int = 0,
-) -> Statistics:
-    """Statistics of weights that are at hand, in float64.
-
-    Args:
-        weights: axes head, query, key.
-        tokens: the tokens that are looked at.
-        queries: the tokens that look, where they are others (cross-attention).
-        rows: positions of the queries to cover; None for all.
-        top: how many of the largest weights of each row to name.
-
-    Raises:
-        RecordError: where weights and tokens do not fit.
-
-    Example:
-        >>> statistics = statistics_of(
-        ...     np.array([[[1.0, 0.0], [0.5, 0.5]]]), Tokens(pieces=("a", "b"))
-        ... )
-        >>> statistics.entropy.round(4).tolist()
-        [[0.0, 0.6931]]
-    """
-    looking = tokens if queries is None else queries
-    check_floats(
-        weights, "weights", (weights.shape[0], len(looking), len(tokens)), "head query key"
-    )
-    positions = np.arange(len(looking)) if rows is None else np.asarray(rows)
-    chosen = weights[:, positions].astype(np.float64)
-    special, segments = np.asarray(tokens.special, bool), np.asarray(tokens.segments, int)
-    of_segments = [chosen[:, :, segments == n].sum(axis=-1) for n in range(segments.max() + 1)]
-    return Statistics(
-        # 0 log 0 is 0, its limit: where a weight is 0, log is taken of 1.
-        entropy=-(chosen * np.log(np.where(chosen > 0, chosen, 1.0))).sum(axis=-1),
-        offsets=_around(chosen, positions),
-        first=chosen[:, :, 0],
-        special=chosen[:, :, special].sum(axis=-1),
-        segments=np.stack(of_segments, axis=-1),
-        largest=chosen.max(axis=-1),
-        received=chosen.mean(axis=1),
-        same_token=_same(chosen, positions, tokens, queries),
-        rows=rows,
-        queries=len(looking),
-        **(_top(chosen, top) if top else {}),
-    )
-
-
-def _around(chosen: np.ndarray, positions: np.ndarray) -> Float[np.ndarray, "head row offset"]:
-    keys = positions[:, None] + np.asarray(OFFSETS)
-    there = (keys >= 0) & (keys < chosen.shape[2])
-    # A key that is not there is read at 0 instead, as -1 would be the last key, and then dropped.
-    around = np.take_along_axis(chosen, np.where(there, keys, 0)[None], axis=2)
-    return np.where(there, around, 0.0)
-
-
-def _same(
-    chosen: np.ndarray, positions: np.ndarray, tokens: Tokens, queries: Tokens | None
-) -> Float[np.ndarray, "head row"] | None:
-    looking = tokens if queries is None else queries
-    if tokens.ids is None or looking.ids is None:
-        return None
-    same = np.asarray(looking.ids)[positions, None] == np.asarray(tokens.ids)
-    if queries is None:
-        same &= positions[:, None] != np.arange(chosen.shape[2])
-    return (chosen * same).sum(axis=-1)
-
-
-def _top(chosen: np.ndarray, top: int) -> dict[str, np.ndarray]:
-    top = min(top, chosen.shape[2])
-    # Stable: of equal weights the earlier key comes first, on every machine.
-    keys = np.argsort(-chosen, axis=-1, kind="stable")[:, :, :top]
-    weights = np.take_along_axis(chosen, keys, axis=-1)
-    return {"top_weights": weights, "top_keys": np.where(weights > 0, keys, -1).astype(np.int32)}
 
 
 ContributionKind = Literal["attention", "residual", "output", "alti", "globenc"]

@@ -17,7 +17,9 @@ from headscope.capturing.calls.attention import QueryRows, weights_of
 from headscope.capturing.calls.call import Call, visibility_of
 from headscope.capturing.keep import KeepChoice
 from headscope.errors import CaptureError
-from headscope.record import STATISTICS, Tokens, statistics_of
+from headscope.record import STATISTICS, Tokens
+
+from ...plain_statistics import statistics_of
 
 TOLERANCE = 5e-6
 FEATURES, VALUE_FEATURES, VOCABULARY, TOP = 4, 6, 5, 3

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from headscope.capturing import capture_encoded
-from headscope.record import STATISTICS, statistics_of
+from headscope.record import STATISTICS
 from headscope.testing import tiny_model, tiny_tokenizer
+
+from ...plain_statistics import statistics_of
 
 TEXTS = ["a bee", "the cat sat."]
 FAMILIES = "bert gpt2 llama mistral gemma2 gpt_oss t5 bart gptj deberta-v2 xlnet".split()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from headscope.linguistics import power2_embedding
 from headscope.studies.probe._data import ProbeItem, Training
 from headscope.studies.probe._structural import structural_scores
+
+from ...power2 import power2_embedding
 
 FEATURES, WORDS = 14, 10
 HOW = Training(epochs=200, rate=0.03, drop=0.5, patience=8)
