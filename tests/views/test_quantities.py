@@ -46,6 +46,23 @@ def given(rng):
     }
 
 
+def test_a_number_for_each_head_is_that_of_all_its_pairs():
+    theirs = {(0, 2): 0.5, (1, 0): -2.0}
+    page = hs.view(random_record(), quantities={"theirs": theirs}, quantity="theirs")
+    for layer in page.header["stacks"][0]["layers"]:
+        shown = decoded(layer["quantities"]["theirs"], page.chunks)
+        for head in range(HEADS):
+            number = theirs.get((layer["layer"], head), 0)
+            assert shown[head] == pytest.approx(np.full((QUERIES, KEYS), number), abs=0.02)
+    one = random_record()
+    maps = [np.zeros((HEADS, QUERIES, KEYS)) for _ in range(LAYERS)]
+    for (at, head), number in theirs.items():
+        maps[at][head] = number
+    wanted = hs.view(one, quantities={"theirs": maps}, quantity="theirs")
+    given = hs.view(one, quantities={"theirs": {"cross": theirs}}, quantity="theirs")
+    assert given.chunks == wanted.chunks
+
+
 def test_what_is_given_travels_within_a_step_of_its_scale(given):
     page = hs.view(random_record(), quantities=given)
     (stack,) = page.header["stacks"]
@@ -190,6 +207,7 @@ WRONG = {
         {"effect": [np.zeros((KEYS, QUERIES))] * LAYERS},
         r"layer 0 has shape \(7, 5\)",
     ),
+    "a strange head": ({"effect": {(0, HEADS): 1.0}}, r"has no head \(0, 3\); name"),
     "no numbers": (
         {"effect": [np.full((QUERIES, KEYS), np.nan)] * LAYERS},
         "expected finite numbers",

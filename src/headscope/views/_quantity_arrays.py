@@ -27,7 +27,7 @@ Given = Mapping[str, Mapping[int, "np.ndarray | LazyArray"]]
 """Arrays by name and number of the layer."""
 
 
-LISTED = "give lists of arrays by name, {'name': [array of each layer]}"
+LISTED = "give {'name': [array of each layer]}, or {'name': {(layer, head): number}}"
 
 
 def quantities_of(layer: Layer, given: Given, only: str | None = None) -> dict[str, np.ndarray]:
@@ -268,7 +268,7 @@ def _described(
 
 
 def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:
-    if isinstance(arrays, Mapping):
+    if isinstance(arrays, Mapping) and not _is_of_heads(arrays):
         strange = set(arrays) - set(record.stacks)
         if strange:
             raise PageError(
@@ -284,7 +284,24 @@ def _by_stack(record: Record, name: str, arrays: Any) -> Mapping[str, Sequence]:
     return {next(iter(record.stacks)): arrays}
 
 
+def _is_of_heads(arrays: Any) -> bool:
+    return isinstance(arrays, Mapping) and all(isinstance(key, tuple) for key in arrays)
+
+
+def _of_heads(stack: Stack, numbers: Mapping[tuple[int, int], float]) -> list[np.ndarray]:
+    """One number for each head as maps of all pairs; 0 for heads that are not named."""
+    rest, maps = dict(numbers), []
+    for layer in stack.layers:
+        own = [rest.pop((layer.layer, head), 0.0) for head in range(layer.heads)]
+        maps.append(np.broadcast_to(np.array(own)[:, None, None], (layer.heads, *layer.size)))
+    if rest:
+        raise PageError(f"Stack {stack.name!r} has no head {next(iter(rest))}; name (layer, head)")
+    return maps
+
+
 def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray | LazyArray]:
+    if _is_of_heads(layers):
+        layers = _of_heads(stack, layers)
     if len(layers) != len(stack.layers):
         raise PageError(
             f"quantities={{{name!r}: ...}} has {len(layers)} layers, and stack {stack.name!r} has "

@@ -119,7 +119,7 @@ class FigureOptions(WrittenFigureOptions, total=False):
 
     quantities: Mapping[str, Any]
     """More numbers to show in place of weights, as for a view: by name a list of one array for each
-    layer.
+    layer, or ``{(layer, head): number}``.
     """
     evidence: Heads
     """View ``scatter`` needs it: what `headscope.heads` found."""
