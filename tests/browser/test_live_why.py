@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 import headscope as hs
 from headscope.answering import DEMO
 from headscope.capturing import load_model
+from headscope.composition import attended
 from headscope.testing import tiny_model, tiny_tokenizer
 
 from .live_pages import SLOW, live_page, served_model, wait_for_address
@@ -105,3 +106,19 @@ def test_written_tokens_that_are_others_as_a_text_are_not_followed(browser):
         view = page.locator("[data-live-why]")
         expect(view).to_contain_text("has other tokens when it is read as a text", timeout=SLOW)
         expect(view.locator("[data-line], table")).to_have_count(0)
+
+
+def test_why_a_pinned_token_attends_there_stands_in_its_card(opened, served):
+    found = attended(*load_model(str(DEMO), writes=True), CHAT, head=(2, 0))
+    opened.locator('[data-option="one"]').click()
+    opened.locator('[data-tile="2-0"]').click()
+    opened.locator(f'[data-side="query"][data-token="{found.query[1]}"]').click()
+    card = opened.locator("[data-inspector]")
+    card.get_by_role("button", name="why there?").click()
+    expect(card.locator("[data-attended]")).to_contain_text(found.summary, timeout=SLOW)
+    largest = found.columns()
+    row = card.locator("[data-attended] tr", has_text=largest["part"][0]).first
+    expect(row).to_contain_text(f"{largest['by_key'][0]:+.2f}")
+    # Of another head nothing is told before it is asked about.
+    opened.locator('[data-tile="1-0"]').click()
+    expect(card.locator("[data-attended] table")).to_have_count(0)

@@ -1,10 +1,13 @@
 """Answers that come line by line: writing on, and what matters to a guess."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 import headscope as hs
+from headscope.composition import attended
 from headscope.live import _lens as matters_module
 from headscope.testing import tiny_model, tiny_tokenizer
 
@@ -97,6 +100,36 @@ def test_why_of_no_place_or_token_is_refused(page, at, token):
     status, (said,) = asked_why(page, at, token)
     assert status == 400
     assert "at is a place of the output" in said["error"]
+
+
+def asked_attended(page, **place):
+    return page.lines("/attended", {"input": {"text": TEXT}, "changes": [], **place})
+
+
+def test_why_a_head_attended_is_what_attended_says(page):
+    wanted = attended(page.live.model, tiny_tokenizer(), TEXT, head=(2, 1), query=3, key=1)
+    status, (told,) = asked_attended(page, stack="self", place=[2, 1, 3, 1])
+    assert status == 200
+    assert told["pair"] == [[*wanted.query], [*wanted.key]]
+    assert told["html"] == wanted._repr_html_()
+    _, (told,) = asked_attended(page, stack="self", place=[2, 1, 3])
+    weights = hs.capture(page.live.model, tiny_tokenizer(), TEXT)["self"].layer(2).weights_of(1)[3]
+    assert told["pair"][1][1] == weights.argmax()
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (None, "place is .layer, head, query, key. from 0 on, not None"),
+        ([2, 1], "place is"),
+        ([2, True, 3], "place is"),
+        ([2, 1, 99], "position is 99"),
+        ([9, 1, 3], "9"),
+    ],
+)
+def test_why_a_head_attended_of_no_pair_is_refused(page, place, message):
+    _, (said,) = asked_attended(page, stack="self", place=place)
+    assert re.search(message, said["error"])
 
 
 def test_the_lens_ends_with_what_the_model_says(page):

@@ -85,6 +85,8 @@ export function httpModel(base: string, token: string, page: string, send: Fetch
       streamed<live.WrittenToken | live.AnswerEnd>(post("answer", { page, ...question }, signal)),
     why: (question: Omit<live.WhyTokenQuestion, "page">, signal: AbortSignal) =>
       streamed<live.MattersDone | live.WhyEnd>(post("why", { page, ...question }, signal)),
+    attended: (question: Omit<live.AttendedQuestion, "page">, signal: AbortSignal) =>
+      streamed<live.AttendedAnswer>(post("attended", { page, ...question }, signal)),
     matters: (question: Omit<live.MattersQuestion, "page">, signal: AbortSignal) =>
       streamed<live.MattersDone | live.MattersValues>(post("matters", { page, ...question }, signal)),
     /** The mean maps of the heads over the texts of an atlas. */

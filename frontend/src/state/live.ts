@@ -1,5 +1,5 @@
 import { computed, effect, type ReadonlySignal, signal } from "@preact/signals-core";
-import type { LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../../types/live";
+import type { AttendedQuestion, LiveFacts, LiveGuess, LiveInput, LiveLooking, ModelChange } from "../../types/live";
 import type { WhyPicture } from "../../types/why";
 import type { Answered, Asked, Model } from "../source/model";
 import { ModelError, messageOf } from "../source/source";
@@ -35,12 +35,14 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
   const runs = runState(model, facts, signals, shown);
   const matters = mattersState({ model, facts, ...signals });
   const why = whyState(model, signals);
+  const attended = attendedState(model, signals);
   return {
     model,
     facts,
     ...signals,
     matters,
     why,
+    attended,
     looking: () => shown.looking(asked.peek()),
     attach: shown.attach,
     takeStep: shown.takeStep,
@@ -78,6 +80,7 @@ export function liveState(model: Model, facts: LiveFacts, first: Answered) {
       runs.stop();
       matters.stop();
       why.stop();
+      attended.stop();
     },
   };
 }
@@ -242,6 +245,30 @@ function whyState(model: Model, { asked, answer }: Signals) {
           else if (source.header.stacks[0].query.labels.every((label, place) => label === line.picture.tokens[place]))
             last.value = { to, picture: line.picture };
           else throw new Error(OTHERS);
+        }
+      }),
+  };
+}
+
+type Pair = Pick<AttendedQuestion, "stack" | "place">;
+
+/** Why a head attends from one token to another, in the text and with the changes that are shown. */
+function attendedState(model: Model, { asked, answer }: Signals) {
+  const told = signal<{ readonly of: string; readonly html: string } | null>(null);
+  const { run, ...question } = newestQuestion(answer);
+  const keyOfPair = (pair: Pair) => JSON.stringify([asked.value, pair]);
+  return {
+    ...question,
+    /** What was told of a pair; empty where it was not asked about. */
+    toldOf: (pair: Pair) => (told.value?.of === keyOfPair(pair) ? told.value.html : ""),
+    start: (pair: Pair) =>
+      run(async (ending) => {
+        const [of, { asked: to, source }] = [keyOfPair(pair), answer.peek()];
+        const stack = source.header.stacks.find(({ name }) => name === pair.stack);
+        const sides = [stack?.query, stack?.key];
+        for await (const line of model.attended({ ...to, changes: [...to.changes], ...pair }, ending)) {
+          if (!line.pair.every(([label, at], side) => sides[side]?.labels[at] === label)) throw new Error(OTHERS);
+          told.value = { of, html: line.html };
         }
       }),
   };

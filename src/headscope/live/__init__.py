@@ -19,6 +19,7 @@ carries the token in the header ``X-Headscope-Token``; a ``POST`` also needs ``O
 - ``POST /lens`` with `LensQuestion`: `LensAnswer`.
 - ``POST /answer`` with `AnswerQuestion`: lines of `WrittenToken`, then `AnswerEnd`.
 - ``POST /why`` with `WhyTokenQuestion`: lines of `MattersDone`, then `WhyEnd`.
+- ``POST /attended`` with `AttendedQuestion`: a line with `AttendedAnswer`.
 - ``POST /matters`` with `MattersQuestion`: lines of `MattersDone`, then `MattersValues` for each
   stack.
 - ``GET /atlas.json``: `LiveAtlas`, where the server was given an atlas.

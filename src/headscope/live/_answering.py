@@ -12,11 +12,12 @@ from headscope.answering import Answer, answer, parse_choice
 from headscope.capturing import ParsedInput, check_text
 from headscope.capturing.many import bytes_of
 from headscope.comparison import Comparison, compare
-from headscope.errors import CaptureError, TextError
+from headscope.composition import attended
+from headscope.errors import CaptureError, TextError, is_whole
 from headscope.live._model import Asked, KeptRecord, KeptRecords, LiveModel
 from headscope.live._queue import StopSignal, Tell, stoppable
 from headscope.live._writing import MOST_WRITTEN, TokenWatch, number_of
-from headscope.live.contract import AnswerEnd
+from headscope.live.contract import AnswerEnd, AttendedAnswer
 from headscope.views import view
 from headscope.views.answers import PageAnswers
 
@@ -181,3 +182,28 @@ def partners_of(comparison: Comparison) -> Partners:
         if stack.candidates > 1:
             partners[name] = rows
     return partners
+
+
+def attended_of(live: LiveModel, request: tuple, signal: StopSignal, tell: Tell) -> None:
+    """Tell what wrote the query and the key of a pair.
+
+    Raises:
+        HeadscopeError: as of `headscope.composition.attended`.
+    """
+    (asked, pair), reader = request, live.reads_with
+    with stoppable(live.model, signal), live.changed(asked.changes):
+        found = attended(live.model, reader, asked.read.parsed.read_with(reader), **pair)
+    tell(AttendedAnswer(pair=[found.query, found.key], html=found._repr_html_()))
+
+
+def parse_attended(live: LiveModel, given: Any) -> tuple[Asked, dict[str, Any]]:
+    """Text and changes that a request asks about, and the pair.
+
+    Raises:
+        HeadscopeError: what of it cannot be.
+    """
+    asked, place = live.parsed(given), given.get("place")
+    if not (isinstance(place, list) and len(place) in (3, 4) and all(map(is_whole, place))):
+        raise TextError(f"place is [layer, head, query, key] from 0 on, not {repr(place)[:40]}")
+    pair = dict(zip(("query", "key"), place[2:], strict=False))
+    return asked, {"stack": given.get("stack"), "head": tuple(place[:2]), **pair}

@@ -251,25 +251,9 @@ STATES_APART = "cosine distance of the output states without the head"
 Cells = Sequence[tuple[str, int, int]]
 
 
-@dataclass(frozen=True)
-class MattersRequest:
-    """What is asked of a model.
-
-    Args:
-        asked: the text and the changes.
-        method: one of `METHODS`.
-        at: place of the output; None for the last.
-        id: number of the guess; None for the likeliest.
-    """
-
-    asked: Asked
-    method: str
-    at: int | None
-    id: int | None
-
-
-def parse_matters(live: LiveModel, given: Any) -> MattersRequest:
-    """What a request asks for.
+def parse_matters(live: LiveModel, given: Any) -> tuple[Any, ...]:
+    """Text and changes that a request asks about, one of `METHODS`, the place of the output (None:
+    the last), and the number of the guess (None: the likeliest).
 
     Raises:
         HeadscopeError: what of it cannot be.
@@ -287,22 +271,23 @@ def parse_matters(live: LiveModel, given: Any) -> MattersRequest:
             raise InterventionError(
                 'target is {"at": a place of the output, "id": a predicted token or class}'
             )
-    return MattersRequest(asked, method, *numbers)
+    return (asked, method, *numbers)
 
 
-def matters(live: LiveModel, request: MattersRequest, signal: StopSignal, tell: Tell) -> None:
+def matters(live: LiveModel, request: tuple, signal: StopSignal, tell: Tell) -> None:
     """Tell how far it got, and then the effect of each head, a line for each stack.
 
     Raises:
         StoppedError: where it was asked to stop.
         HeadscopeError: where the guess is none, or a change cannot be made.
     """
+    asked, method, *meant = request
     with ExitStack() as opened:
         opened.enter_context(stoppable(live.model, signal))
-        intact = live.intact(request.asked.read)
-        opened.enter_context(live.changed(request.asked.changes))
-        guess = _Guess.of(live, intact, request)
-        if request.method == "gradient":
+        intact = live.intact(asked.read)
+        opened.enter_context(live.changed(asked.changes))
+        guess = _Guess.of(live, intact, *meant)
+        if method == "gradient":
             cells, effects, label = *_slopes(live, guess, tell), GRADIENT
         else:
             label = STATES_APART if intact.answer.form == STATES else EXACT
@@ -335,7 +320,7 @@ class _Guess:
     before: torch.Tensor | None = None
 
     @classmethod
-    def of(cls, live: LiveModel, intact: IntactRun, request: MattersRequest) -> _Guess:
+    def of(cls, live: LiveModel, intact: IntactRun, at: int | None, number: int | None) -> _Guess:
         """The guess that is meant, of the model with its changes.
 
         Raises:
@@ -348,14 +333,14 @@ class _Guess:
             return cls(live.model, arguments, None, 0, states.detach())
         if form not in (TOKENS, CLASSES) or not positions:
             raise InterventionError("The model predicts nothing here; give another text")
-        at = positions[-1] if request.at is None else request.at
+        at = positions[-1] if at is None else at
         if at not in positions:
             raise InterventionError(
                 f"at is a position of the output, {positions[0]} to {positions[-1]}, not {at}"
             )
         guess = cls(live.model, arguments, None if at < 0 else at, 0)
         row = guess.row(live.model(**arguments))
-        number = int(row.argmax()) if request.id is None else request.id
+        number = int(row.argmax()) if number is None else number
         if not 0 <= number < len(row):
             raise InterventionError(f"id is a token or class, 0 to {len(row) - 1}, not {number}")
         return cls(live.model, arguments, guess.at, number)

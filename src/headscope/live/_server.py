@@ -18,8 +18,7 @@ from starlette.routing import Route
 
 from headscope.atlases import Atlas
 from headscope.errors import ModelError
-from headscope.live import _queue
-from headscope.live._answering import Partners, answer_question, compared, parse_answer
+from headscope.live import _answering, _queue
 from headscope.live._changes import address_of, python_of
 from headscope.live._facts import LIMITS, live_atlas, loading_facts
 from headscope.live._lens import lens_of, matters, parse_lens, parse_matters, parse_why, why_of
@@ -92,8 +91,9 @@ def live_application(host: LiveHost, token: str, queue: _queue.ModelQueue | None
         "compare": answers.compare,
         "write": answers.lines(parse_write, write),
         "lens": answers.lens,
-        "answer": answers.lines(parse_answer, answer_question),
+        "answer": answers.lines(_answering.parse_answer, _answering.answer_question),
         "why": answers.lines(parse_why, why_of),
+        "attended": answers.lines(_answering.parse_attended, _answering.attended_of),
         "matters": answers.lines(parse_matters, matters),
     }
     routes = [
@@ -148,18 +148,20 @@ class _LiveAnswers:
     async def compare(self, request: Request, given: Any) -> Response:
         """Two records side by side: see `headscope.live.contract.CompareQuestion`."""
         records, a, b = self._live().records, self._kept(given.get("a")), self._kept(given.get("b"))
-        return await self._opening(request, given, lambda _: compared(records, a, b))
+        return await self._opening(request, given, lambda _: _answering.compared(records, a, b))
 
     async def _opening(
         self,
         request: Request,
         given: Any,
-        make: Callable[[_queue.StopSignal], tuple[KeptRecord, Partners]],
+        make: Callable[[_queue.StopSignal], tuple[KeptRecord, _answering.Partners]],
     ) -> Response:
         """The opening of a record that is made when the model is free."""
         began, looking = time.perf_counter(), given.get("looking") or {}
 
-        def run(signal: _queue.StopSignal) -> tuple[KeptRecord, Partners, dict[str, bytes]]:
+        def run(
+            signal: _queue.StopSignal,
+        ) -> tuple[KeptRecord, _answering.Partners, dict[str, bytes]]:
             kept, partners = make(signal)
             # Here too, so that the two cores of a small machine are not busy with both.
             return kept, partners, kept.answers.opening(looking)

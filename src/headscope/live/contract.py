@@ -395,6 +395,23 @@ class WhyEnd(TypedDict):
     picture: WhyPicture
 
 
+class AttendedQuestion(ModelQuestion):
+    """``POST /attended``: why a head attends from one token to another."""
+
+    stack: str
+    place: list[int]
+    """Layer, head, query and key; without a key that with the largest weight."""
+
+
+class AttendedAnswer(TypedDict):
+    """The only line: what wrote the key and the query."""
+
+    pair: list[tuple[str, int]]
+    """Query and key, each with its position."""
+    html: str
+    """A sentence, a table and a note, every text in them escaped."""
+
+
 class LiveAtlas(TypedDict):
     """``GET /atlas.json``: the mean attention of every head over the texts of an atlas, which the
     page compares with a drawing.
@@ -436,4 +453,6 @@ class LiveMessages(TypedDict):
     mattering: MattersDone | MattersValues | LiveError
     why: WhyTokenQuestion
     way: MattersDone | WhyEnd | LiveError
+    attended: AttendedQuestion
+    attending: AttendedAnswer | LiveError
     atlas: LiveAtlas

@@ -9,7 +9,9 @@ import type { Live } from "../../state/live";
 import type { Store } from "../../state/store";
 import { count } from "../../state/words";
 import { App } from "../app/App";
+import { UnderPin } from "../one/OneHead";
 import { Answering } from "./Answering";
+import { Attended } from "./Attended";
 import { ChangeMaker, Switches } from "./Changes";
 import { Fields, FurtherFields } from "./Fields";
 import { Matters, MattersOnGrid, Sketch } from "./Matters";
@@ -133,11 +135,13 @@ export function liveApp(live: Live, keys: EventTarget = document) {
       store.said.value = live.said.value;
     });
     return (
-      <App store={store} room={room}>
-        <div ref={bar} class="live-place slim">
-          <LiveBar live={live} store={store} />
-        </div>
-      </App>
+      <UnderPin.Provider value={<Attended live={live} store={store} />}>
+        <App store={store} room={room}>
+          <div ref={bar} class="live-place slim">
+            <LiveBar live={live} store={store} />
+          </div>
+        </App>
+      </UnderPin.Provider>
     );
   };
 }

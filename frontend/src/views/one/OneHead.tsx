@@ -1,5 +1,6 @@
 import { useComputed } from "@preact/signals";
-import type { ComponentChildren, ComponentType } from "preact";
+import { type ComponentChildren, type ComponentType, createContext } from "preact";
+import { useContext } from "preact/hooks";
 import { VIEWS_WITH } from "../../../contract/values";
 import type { PageStack } from "../../../types/page";
 import { kindColor } from "../../draw/kinds";
@@ -110,6 +111,9 @@ const LEAST_LISTED = 0.0005;
 /** In a causal text late tokens are seen by few: what they get is listed from so many queries on. */
 const LEAST_SEEN = 8;
 
+/** What a live model adds below the numbers of the pinned token. */
+export const UnderPin = createContext<ComponentChildren>(null);
+
 /** The picture as a list: what the token in focus attends to, or which tokens receive most. */
 function PinCard({ store }: { store: Store }) {
   const overall = useComputed(() => store.receivedOfAll.value);
@@ -124,6 +128,7 @@ function PinCard({ store }: { store: Store }) {
       </p>
       <TokenList store={store} attention={attention} />
       <ValueNorms store={store} />
+      {useContext(UnderPin)}
       {!focus && <p class="hint">Point at a token to follow its attention, click to pin it, Esc to unpin.</p>}
       <p class="spoken" aria-live="polite">
         {focus ? spoken(store, focus, attention) : ""}
