@@ -254,7 +254,7 @@ class ObjectOptions(TypedDict, total=False):
     quantities: Mapping[str, Any]
     """Further quantities to show, by name: for each layer of the record's stack, or for each stack
     by name such a list, an array ``[query key]`` for all heads together or ``[head query key]``, or
-    None where a layer has none. ``{(layer, head): number}`` is one number for each head, 0 for heads
+    None where a layer has none. ``{(layer, head): number}`` is one number for a head, 0 for heads
     that are not named.
     """
     comparison: Comparison | Effect
