@@ -192,8 +192,8 @@ def attended_of(live: LiveModel, request: tuple, signal: StopSignal, tell: Tell)
     """
     (asked, pair), reader = request, live.reads_with
     with stoppable(live.model, signal), live.changed(asked.changes):
-        found = attended(live.model, reader, asked.read.parsed.read_with(reader), **pair)
-    tell(AttendedAnswer(pair=[found.query, found.key], html=found._repr_html_()))
+        told = attended(live.model, reader, asked.read.parsed.read_with(reader), **pair)
+    tell(AttendedAnswer(pair=[told.query, told.key], html=told._repr_html_()))
 
 
 def parse_attended(live: LiveModel, given: Any) -> tuple[Asked, dict[str, Any]]:

@@ -299,7 +299,7 @@ def _of_heads(stack: Stack, numbers: Mapping[tuple[int, int], float]) -> list[np
     return maps
 
 
-def _checked(name: str, stack: Stack, layers: Sequence) -> dict[int, np.ndarray | LazyArray]:
+def _checked(name: str, stack: Stack, layers: Any) -> dict[int, np.ndarray | LazyArray]:
     if _is_of_heads(layers):
         layers = _of_heads(stack, layers)
     if len(layers) != len(stack.layers):

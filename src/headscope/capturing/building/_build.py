@@ -13,16 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from headscope.capturing.building import _checks
 from headscope.capturing.building._call_tokens import CallTokens
-from headscope.capturing.building._checks import (
-    ROWS_CHECKED,
-    Keys,
-    Proof,
-    check_chunks,
-    check_form,
-    explained,
-    is_rounded,
-)
 from headscope.capturing.building._inventory import Inventory, inventory_of
 from headscope.capturing.building._rotation import Rotations
 from headscope.capturing.building.layers import (
@@ -88,9 +80,9 @@ class Builder:
         self._texts = inputs.count
         self._made_once: dict[tuple, Any] = {}
         self._rotations = Rotations()
-        self._keys: dict[str, Keys] = {}
+        self._keys: dict[str, _checks.Keys] = {}
         self.seen: dict[int, SeenLayer] = {}
-        self._unread: list[tuple[SeenLayer, Proof]] = []
+        self._unread: list[tuple[SeenLayer, _checks.Proof]] = []
         self.norms: NormsWatch | None = None
         self.left_out: list[str] = []
         self.unattended: list[str] = []
@@ -102,12 +94,12 @@ class Builder:
         Raises:
             CaptureError: where tokens and call do not fit.
         """
-        check_form(call, self._texts)
-        check_chunks(call, self._keys)
+        _checks.check_form(call, self._texts)
+        _checks.check_chunks(call, self._keys)
         whole, call = call, self.sides.laid_out(call)
         sides, visibility = self.sides.of(call), self._visibility_of(call)
         rows, padding = self._rows_and_padding_of(call, sides)
-        if not explained(call, visibility, rows):
+        if not _checks.explained(call, visibility, rows):
             call.query = call.key = None
         group = self.sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
@@ -127,8 +119,10 @@ class Builder:
             layer |= {"visible": visible, **facts, **turns[example]}
         self.seen[call.number] = seen
         # The model's rounded weights do not show whether queries and keys were seen rightly.
-        proved = [checked, recomputed(call, visibility, rows)] if is_rounded(call) else [checked]
-        self._unread += [(seen, Proof.of(call, each, rows, padding)) for each in proved]
+        proved = (
+            [checked, recomputed(call, visibility, rows)] if _checks.is_rounded(call) else [checked]
+        )
+        self._unread += [(seen, _checks.Proof.of(call, each, rows, padding)) for each in proved]
         if self.norms is not None:
             self.norms.take(
                 whole,
@@ -257,7 +251,7 @@ class Builder:
         return self._once(
             ("rows", *map(id, sides), call.size[2:]),
             lambda: (
-                QueryRows.spread(sides[0].positions, call.size[2], ROWS_CHECKED),
+                QueryRows.spread(sides[0].positions, call.size[2], _checks.ROWS_CHECKED),
                 padding_of(call.size[3], sides[1]),
             ),
         )

@@ -12,14 +12,7 @@ from torch.nn import functional
 
 from headscope.capturing.calls.call import Call
 from headscope.capturing.seam import OPERANDS, Edit, Where
-from headscope.capturing.watching._products import (
-    FUSED,
-    AxisOrder,
-    attention_axes,
-    product_axes,
-    product_of,
-    with_factors,
-)
+from headscope.capturing.watching import _products
 from headscope.capturing.watching._score_trace import ScoreTraces
 from headscope.errors import CaptureError
 
@@ -234,9 +227,9 @@ def with_operands(
     func, args, options = act
     if not edit.of(*OPERANDS):
         return args, options
-    if func is FUSED or is_flex(func):
+    if func is _products.FUSED or is_flex(func):
         return _fused(edit, args, options)
-    product = product_of(func, args, options)
+    product = _products.product_of(func, args, options)
     if product is None:
         return args, options
     left, right = traces.of(product.left), traces.of(product.right)
@@ -245,16 +238,16 @@ def with_operands(
     if right is not None and right.is_weights:
         pass
     elif left is None:
-        names, axes = ("query", "key"), product_axes(product.equation, product.axes)
+        names, axes = ("query", "key"), _products.product_axes(product.equation, product.axes)
     elif left.is_weights and product.added is None:
-        names, axes = (None, "value"), attention_axes(product.equation, product.axes)
+        names, axes = (None, "value"), _products.attention_axes(product.equation, product.axes)
     if axes is None:
         return args, options
     factors = [
         factor if name is None else _changed(edit, name, (factor, reading), split)
         for name, factor, reading in zip(names, product[:2], axes, strict=False)
     ]
-    return with_factors(act, *factors)
+    return _products.with_factors(act, *factors)
 
 
 def operands_of_multi_head(edit: Edit, seen: dict[str, Any]) -> dict[str, Any]:
@@ -283,7 +276,7 @@ def _fused(edit: Edit, args: tuple, options: dict) -> tuple[tuple, dict]:
 
 
 def _changed(
-    edit: Edit, name: Where, given: tuple[torch.Tensor, AxisOrder], split: Split
+    edit: Edit, name: Where, given: tuple[torch.Tensor, _products.AxisOrder], split: Split
 ) -> torch.Tensor:
     """A factor of a product changed, in the layout in which it was given."""
     factor, reading = given

@@ -18,37 +18,21 @@ from torch.nn import Parameter, functional
 from headscope.capturing.calls.call import Call, layout_of, split
 from headscope.capturing.observers import WatchMode, looking_away, observers
 from headscope.capturing.seam import OPERANDS, Edit, alike, edit_of, level, sessions, unseen
+from headscope.capturing.watching import _products, _whole_attention
 from headscope.capturing.watching._added_scores import (
     AddedScores,
     ScoresAndWeights,
     queries_and_keys,
     visible_in,
 )
-from headscope.capturing.watching._products import (
-    FUSED,
-    MATMUL,
-    PRODUCTS,
-    AxisOrder,
-    MatrixProduct,
-    attention_axes,
-    product_axes,
-    product_of,
-)
 from headscope.capturing.watching._score_trace import Product, ScoreTrace, ScoreTraces, addition
-from headscope.capturing.watching._whole_attention import (
-    is_flex,
-    operands_of_multi_head,
-    seen_in_flex,
-    seen_in_multi_head,
-    with_operands,
-)
 from headscope.capturing.watching.running import RunningModules, is_attention
 from headscope.errors import CaptureError
 
 SOFTMAXES: set[Any] = {torch.softmax, torch.Tensor.softmax, functional.softmax}
-HOLD_OPERANDS: set[Any] = PRODUCTS | {FUSED}
+HOLD_OPERANDS: set[Any] = _products.PRODUCTS | {_products.FUSED}
 TO_NUMPY: set[Any] = {torch.Tensor.numpy, torch.Tensor.__array__}
-HIDDEN: set[Any] = SOFTMAXES | {FUSED}
+HIDDEN: set[Any] = SOFTMAXES | {_products.FUSED}
 WHOLE: set[Any] = {functional.multi_head_attention_forward, functional.grid_sample}
 BEGINNINGS: set[Any] = HOLD_OPERANDS | SOFTMAXES | TO_NUMPY | WHOLE
 """Functions that attention begins with."""
@@ -100,7 +84,7 @@ class OperatorWatch(WatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         """Run one torch function as it is, or as a session changes it, then note what it did."""
-        options, flex = kwargs or {}, is_flex(func)
+        options, flex = kwargs or {}, _whole_attention.is_flex(func)
         is_known = flex or func in BEGINNINGS or self._traces.among(args) or self._alone.among(args)
         if self._outer is None and not is_known:
             return func(*args, **options)
@@ -152,15 +136,17 @@ class OperatorWatch(WatchMode):
         if edit is None:
             return args, options
         with looking_away():
-            return with_operands(edit, (func, args, options), self._traces, self._split)
+            return _whole_attention.with_operands(
+                edit, (func, args, options), self._traces, self._split
+            )
 
     def _look(
         self, func: Callable, args: tuple, options: dict, result: torch.Tensor
     ) -> torch.Tensor:
-        if func is FUSED:
+        if func is _products.FUSED:
             return self._fused(args, options, result)
-        if func in PRODUCTS:
-            product = product_of(func, args, options)
+        if func in _products.PRODUCTS:
+            product = _products.product_of(func, args, options)
             return result if product is None else self._product(product, result)
         if func in SOFTMAXES:
             self._softmax(args, options, result)
@@ -180,7 +166,7 @@ class OperatorWatch(WatchMode):
             trace = trace or ScoreTrace()
             traces.remember(result, trace.softmax(scores, -1 if axis is None else axis))
 
-    def _product(self, product: MatrixProduct, result: torch.Tensor) -> torch.Tensor:
+    def _product(self, product: _products.MatrixProduct, result: torch.Tensor) -> torch.Tensor:
         left, right = self._traces.of(product.left), self._traces.of(product.right)
         # A factor of two axes beside one of more is a matrix.
         are_alike = min(product.axes) > 2 or max(product.axes) == 2
@@ -194,7 +180,7 @@ class OperatorWatch(WatchMode):
             if are_activations and not is_flat:
                 self._traces.remember(result, ScoreTrace())
             return result
-        is_matmul, is_sum = product.equation is MATMUL, product.added is not None
+        is_matmul, is_sum = product.equation is _products.MATMUL, product.added is not None
         product = product.aligned()
         for trace, is_exchanged in ((left, False), (right, True)):
             if is_sum or trace is None or not trace.is_weights:
@@ -217,7 +203,7 @@ class OperatorWatch(WatchMode):
                 self.made[id(self._running.innermost())] += 1
         return result
 
-    def _weighs_tokens(self, product: MatrixProduct, result: torch.Tensor) -> bool:
+    def _weighs_tokens(self, product: _products.MatrixProduct, result: torch.Tensor) -> bool:
         """Whether one factor is a softmax over tokens, of what is no product of activations; that
         of a router is over experts, and mixes for each token what they make of it alone.
         """
@@ -235,7 +221,7 @@ class OperatorWatch(WatchMode):
                 return True
         return False
 
-    def _scores_of(self, product: MatrixProduct, result: torch.Tensor) -> ScoreTrace:
+    def _scores_of(self, product: _products.MatrixProduct, result: torch.Tensor) -> ScoreTrace:
         """What is known of a product of two activations.
 
         One that is not understood is remembered too, without factors: its softmax is then known to
@@ -243,9 +229,9 @@ class OperatorWatch(WatchMode):
         """
         size = (result.shape[-2], result.shape[-1])
         unread = ScoreTrace(adds_up=True)
-        if product.equation is MATMUL:
+        if product.equation is _products.MATMUL:
             unread = ScoreTrace(sizes=(size,), adds_up=product.left.shape[-1] > 1)
-        axes = product_axes(product.equation, product.axes)
+        axes = _products.product_axes(product.equation, product.axes)
         if axes is None:
             return unread
         of_query, of_key, of_scores = axes
@@ -267,13 +253,13 @@ class OperatorWatch(WatchMode):
     def _weighted(
         self,
         trace: ScoreTrace,
-        product: MatrixProduct,
+        product: _products.MatrixProduct,
         result: torch.Tensor,
         *,
         exchanged: bool = False,
     ) -> torch.Tensor:
         """Report weights times values, the weights being the first factor."""
-        axes = attention_axes(product.equation, product.axes)
+        axes = _products.attention_axes(product.equation, product.axes)
         if axes is None:
             self._unread()
             return result
@@ -292,7 +278,7 @@ class OperatorWatch(WatchMode):
             self.unread.pop(trace.unread, None)
         known: dict[str, Any] = {"odd": _odd(trace, weights)}
         # What each key gives, as in slot attention, follows from no queries and keys.
-        if exchanged or product.equation is not MATMUL or trace.key_axis != -2:
+        if exchanged or product.equation is not _products.MATMUL or trace.key_axis != -2:
             form = (product.equation, trace.axis, trace.turned)
             known |= self._known(trace, of_weights, weights, form)
         changed = self._report(
@@ -315,7 +301,11 @@ class OperatorWatch(WatchMode):
         return name
 
     def _known(
-        self, trace: ScoreTrace, of_weights: AxisOrder, weights: torch.Tensor, form: tuple[Any, ...]
+        self,
+        trace: ScoreTrace,
+        of_weights: _products.AxisOrder,
+        weights: torch.Tensor,
+        form: tuple[Any, ...],
     ) -> dict[str, Any]:
         """What is known of how these weights came about, as arguments of a `Call`."""
         known: dict[str, Any] = {"products": len(trace.products)}
@@ -383,7 +373,7 @@ class OperatorWatch(WatchMode):
         if module is None or (self._tell is None and self._edit() is None):
             return result
         with looking_away():
-            seen = seen_in_flex(args, self._running.name_of(module))
+            seen = _whole_attention.seen_in_flex(args, self._running.name_of(module))
         layout = layout_of(result[0], self.batch)
         changed = self._report(**seen, context=result[0].transpose(1, 2), layout=layout)
         if changed is None:
@@ -395,10 +385,10 @@ class OperatorWatch(WatchMode):
         if self._tell is None and edit is None:
             return result
         with looking_away():
-            seen = seen_in_multi_head(args, options, result[0])
+            seen = _whole_attention.seen_in_multi_head(args, options, result[0])
             weight, shift = seen.pop("weight"), seen.pop("shift")
             projection = self._running.owner_of(weight)
-            seen |= {} if edit is None else operands_of_multi_head(edit, seen)
+            seen |= {} if edit is None else _whole_attention.operands_of_multi_head(edit, seen)
 
         def projected(call: Call) -> torch.Tensor:
             return functional.linear(call.context.flatten(2).to(weight.dtype), weight, shift)
