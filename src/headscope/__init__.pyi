@@ -13,6 +13,7 @@ from .capturing import (
     watch as watch,
 )
 from .comparison import compare as compare
+from .composition import composition as composition
 from .interventions import Cut as Cut, Patch as Patch, Zero as Zero, intervene as intervene
 from .live import serve as serve
 from .norms import flow as flow, rollout as rollout
@@ -33,7 +34,6 @@ from .studies import (
     relations as relations,
     word_alignment as word_alignment,
 )
-from .tasks import Task as Task
 from .views import view as view
 from .views.figures import figure as figure
 from .why import why as why

@@ -12,6 +12,11 @@ from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite, array_of
 
 MOST_ROWS = 24
+BY: Any = ("query", "key", "value")
+SAYS = {
+    "ratio": "size of the product of both matrices, relative to the product of their sizes",
+    "by chance": "the same where the stream between them is rotated at random, and its deviation",
+}
 TOKEN = [str, int]
 
 
@@ -93,3 +98,67 @@ class Attended(Result):
 def _largest(names: tuple[str, ...], amounts: np.ndarray) -> str:
     at = int(amounts.argmax())
     return f"{names[at]} ({amounts[at]:+.2f})"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Composition(Result):
+    """How much of what earlier heads write later heads can read: see `composition`.
+
+    Args:
+        model: its name.
+        heads: their names, layer and number.
+        chance: ratio where the stream is rotated at random (root of the mean square).
+        ratio: ``[by earlier later]`` for query, key and value; NaN where the one is not earlier.
+        deviation: standard deviation of the ratio where the stream is rotated at random.
+    """
+
+    KIND: ClassVar[str] = "composition"
+    DOCUMENT: ClassVar = {"model": str, "heads": [str], "chance": Finite}
+    model: str
+    heads: tuple[str, ...]
+    chance: float
+    ratio: Float[np.ndarray, "by earlier later"]
+    deviation: Float[np.ndarray, "by earlier later"]
+
+    @property
+    def summary(self) -> str:
+        """The pair with the largest ratio."""
+        head, reads, by, ratio, _ = next(zip(*self.columns().values(), strict=True))
+        return (
+            f"{self.model}: {head} reads most of what {reads} writes, by its {by} ({ratio:.2f}; by "
+            f"chance {self.chance:.2f})."
+        )
+
+    def _blocks(self) -> list[TextTable | str]:
+        rows = [["head", "reads", "by its", "ratio", "by chance"]]
+        for *names, ratio, deviation in zip(*self.columns().values(), strict=True):
+            rows.append([*names, f"{ratio:.3f}", f"{self.chance:.3f} ± {deviation:.3f}"])
+        note = (
+            "Of weights alone: without biases, denominators of norms, feed-forward parts between "
+            "the heads, and rotary positions, which turn queries and keys by their distance."
+        )
+        return [TextTable.of_rows(rows[: 1 + MOST_ROWS], says=SAYS), note]
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The pairs, the largest ratio first."""
+        order = np.argsort(-self.ratio, axis=None, kind="stable")
+        pairs = np.unravel_index(order[: np.isfinite(self.ratio).sum()], self.ratio.shape)
+        names, (by, earlier, later) = np.array(self.heads), pairs
+        return {
+            "head": names[later].tolist(),
+            "reads": names[earlier].tolist(),
+            "by": np.array(BY)[by].tolist(),
+            "ratio": self.ratio[pairs].tolist(),
+            "deviation": self.deviation[pairs].tolist(),
+        }
+
+    def _kept(self) -> Kept:
+        document = {name: getattr(self, name) for name in self.DOCUMENT}
+        return document, {"ratio": self.ratio, "deviation": self.deviation}
+
+    @classmethod
+    def _of_kept(cls, document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Composition:
+        heads = tuple(document["heads"])
+        size = (len(BY), len(heads), len(heads))
+        both: Any = {name: array_of(arrays, name, "f", size) for name in ("ratio", "deviation")}
+        return cls(model=document["model"], heads=heads, chance=document["chance"], **both)
