@@ -10,11 +10,11 @@ from ._contributions import output_norms as output_norms
 from ._contributions import own_norms as own_norms
 from ._contributions import residual_norms as residual_norms
 from ._contributions import value_norms as value_norms
+from ._flow import Quantity as Quantity
 from ._flow import alti as alti
 from ._flow import flow as flow
+from ._flow import maps_of as maps_of
 from ._flow import rollout as rollout
-from ._maps import Quantity as Quantity
-from ._maps import maps_of as maps_of
 from ._norm import Norm as Norm
 from ._vectors import ContributionVectors as ContributionVectors
 from ._vectors import attention_vectors as attention_vectors

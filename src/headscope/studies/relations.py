@@ -22,6 +22,7 @@ from headscope.linguistics import (
     predicted_heads,
 )
 from headscope.linguistics.dependencies import ALL, NO_PUNCT, NO_ROOT, groups_of
+from headscope.patterns import AttentionMaps, Heads, Pattern, Tally
 from headscope.record import Record
 from headscope.results import TextTable
 from headscope.studies.shared._fold import Fold, Item, maps_of_words, stack_of, taken
@@ -47,6 +48,11 @@ GROUPS = (ALL, NO_PUNCT, NO_ROOT)
 TEXTS = ("words", "written")
 ALPHA = 0.05
 """For the sentence above the tables alone; p itself is in them."""
+
+
+COMMON = 100
+"""How many words a relation has that is a label of heads."""
+LOOKS = ("looks from the dependent to its head", "looks from the head to its dependent")
 
 
 def counts_of(
@@ -291,9 +297,17 @@ class Relations(HeadAnswers[RelationHead]):
         Raises:
             RecordError: where no relation has so many words, or nothing was counted.
         """
-        from headscope.studies._relation_labels import labelled
-
-        return labelled(self, least, threshold)
+        fewest = min(COMMON, max(1, self.words // 20)) if least is None else least
+        heads = [each for each in self.heads_of() if each.relation in self.named]
+        shown = [each for each in heads if each.count >= fewest]
+        if not shown:
+            raise RecordError(f"No relation has {fewest} words or more; ask for fewer with least=")
+        # What chance gives on these sentences: a label must do better than random weights can.
+        levels: dict[str, float] = {}
+        if self.control is not None:
+            levels = {each.relation: self.control.best(each.relation).accuracy for each in shown}
+        tally = _tally_of(self, shown, threshold, levels)
+        return Heads(tally, confidence=self.confidence, correction=self.correction)
 
     def __repr__(self) -> str:
         return f"<Relations of {self.sentences} sentences>"
@@ -362,6 +376,43 @@ class Relations(HeadAnswers[RelationHead]):
             named[f"{begin}offset"] = None if offset is None else OFFSETS[offset]
         shares = {"baseline": numbers["rule_share"], "held_out_baseline": numbers["held_out_rule"]}
         return named | shares
+
+
+def _tally_of(
+    relations: Relations, shown: list[RelationHead], threshold: float, levels: Mapping[str, float]
+) -> Tally:
+    """The share of the words of each relation in each document, as a tally of patterns."""
+    source = "Clark et al. 2019, section 4.2; mean over documents of the share of words"
+    patterns = tuple(
+        Pattern(
+            name=each.relation,
+            says=LOOKS[DIRECTIONS.index(each.direction)],
+            source=source,
+            threshold=threshold,
+            score=_counted,
+        )
+        for each in shown
+    )
+    sums, tally = relations.sums, Tally(patterns, stack=relations.how["stack"], levels=levels)
+    values = np.full((len(sums.rows), len(tally.rows), len(relations.cells)), np.nan)
+    for each in shown:
+        wholes = sums[f"asked/{each.relation}"][:, None]
+        hits = sums[f"hits/max/{each.relation}"].reshape(len(wholes), len(DIRECTIONS), -1)
+        offset = sums[f"rules/max/{each.relation}"][:, OFFSETS.index(each.offset), None]
+        right = {"": hits[:, DIRECTIONS.index(each.direction)], ":position": offset}
+        for row, parts in right.items():
+            nothing = np.full(parts.shape, np.nan)
+            shares = np.divide(parts, wholes, out=nothing, where=wholes > 0)
+            values[:, tally.rows.index(f"{each.relation}{row}")] = shares
+    facts = {"heads": [list(cell) for cell in relations.cells], "model": relations.model}
+    for name, of in zip(sums.rows, values, strict=True):
+        tally.add(name, of, facts)
+    return tally
+
+
+# A pattern must say how it is scored; these come with their scores, and no text can add to them.
+def _counted(maps: AttentionMaps) -> np.ndarray:
+    raise RecordError("A relation needs a treebank; it cannot be scored on a text without its tree")
 
 
 def _input_of(sentence: Sentence, how: Mapping[str, Any]) -> str:
