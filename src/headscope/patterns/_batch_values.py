@@ -82,13 +82,6 @@ class _LayerGroup:
     visible: Bool[np.ndarray, "query key"]
     first: int
 
-    @property
-    def run(self) -> slice | None:
-        """The heads as a slice; None where they are not side by side, each once."""
-        first, count = int(self.heads[0]), len(self.heads)
-        is_run = np.array_equal(self.heads, np.arange(first, first + count))
-        return slice(first, first + count) if is_run else None
-
     def maps(self, texts: slice, tokens: QueryKeyTokens) -> AttentionMaps:
         """The maps of all heads on some of the texts, as those of one text."""
         count = len(self.heads)
@@ -146,30 +139,14 @@ class BatchValues:
         for visible, blocks in _blocks(texts, stack):
             factors = pairs.factors(visible) if self._of_pairs else None
             for some, block in blocks:
-                self._of_block(some, block, factors, by_row)
+                own = np.full((self.rows - 1, *block.weights.shape[2:]), np.nan)
+                self._measure(some, block, own)
+                if factors is not None:
+                    self._pairs(block, factors, own)
+                by_row[:, block.first : block.first + len(some), block.heads] = own
         given = np.empty_like(values)
         given[[text.index for text in texts]] = values
         return given
-
-    def _of_block(
-        self,
-        texts: Sequence[_BatchText],
-        block: _LayerGroup,
-        factors: PairFactors | None,
-        values: Float[np.ndarray, "row text head"],
-    ) -> None:
-        """Put the values of a block among those of the batch."""
-        at, heads = slice(block.first, block.first + len(texts)), block.run
-        # Heads side by side need no array of their own.
-        if heads is None:
-            own = np.full((self.rows - 1, *block.weights.shape[2:]), np.nan)
-        else:
-            own = values[:, at, heads]
-        self._measure(texts, block, own)
-        if factors is not None:
-            self._pairs(block, factors, own)
-        if heads is None:
-            values[:, at, block.heads] = own
 
     def _measure(self, texts: Sequence[_BatchText], block: _LayerGroup, values: np.ndarray) -> None:
         """Score everything but pairs."""

@@ -47,14 +47,15 @@ def counts_of(
         RecordError: where its words and the tokens cannot be aligned.
     """
     maps = maps_of_words(stack_of(record, stack), passage.spans, rows=rows)
-    heads, rules = _head_hits(passage, maps), rule_hits(passage)
+    rules = rule_hits(passage)
     groups = (passage.group,) if passage.group else ()
     counts: dict[str, np.ndarray] = {}
     for number, question in enumerate(passage.questions or ()):
+        hits = _head_hits(question, maps[:, question.mention.head].copy())
         for kind in (ALL, question.mention.kind, *groups):
             asked = {f"asked/{kind}": np.int64(1)}
-            for index, candidates in enumerate(CANDIDATES):
-                asked[f"hits/{candidates}/{kind}"] = heads[index, :, number]
+            for candidates in CANDIDATES:
+                asked[f"hits/{candidates}/{kind}"] = hits[candidates]
                 asked[f"rules/{candidates}/{kind}"] = rules[:, number]
             for name, right in asked.items():
                 counts[name] = counts.get(name, 0) + np.asarray(right, np.int64)
@@ -62,20 +63,15 @@ def counts_of(
 
 
 def _head_hits(
-    passage: Passage, maps: Float[np.ndarray, "head word word"]
-) -> Bool[np.ndarray, "candidates head question"]:
-    questions = passage.questions or ()
-    hits = np.zeros((len(CANDIDATES), len(maps), len(questions)), bool)
-    for number, question in enumerate(questions):
-        # A copy, in which the mention's own word is taken out of the choice among all words.
-        row = maps[:, question.mention.head].copy()
-        right = np.array(question.right)
-        hits[0, :, number] = right[mention_answers(row, question)]
-        row[:, question.mention.head] = -1
-        pairs = zip(question.candidates, question.right, strict=True)
-        heads = [each.head for each, is_right in pairs if is_right]
-        hits[1, :, number] = np.isin(row.argmax(axis=1), heads)
-    return hits
+    question: Question, row: Float[np.ndarray, "head word"]
+) -> dict[str, Bool[np.ndarray, " head"]]:
+    """Which heads answer a question right; the row of its mention is changed."""
+    hits = {"mentions": np.array(question.right)[mention_answers(row, question)]}
+    # The mention's own word is taken out of the choice among all words.
+    row[:, question.mention.head] = -1
+    pairs = zip(question.candidates, question.right, strict=True)
+    heads = [each.head for each, is_right in pairs if is_right]
+    return hits | {"words": np.isin(row.argmax(axis=1), heads)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,8 +48,6 @@ GROUPS = (ALL, NO_PUNCT, NO_ROOT)
 TEXTS = ("words", "written")
 ALPHA = 0.05
 """For the sentence above the tables alone; p itself is in them."""
-
-
 COMMON = 100
 """How many words a relation has that is a label of heads."""
 LOOKS = ("looks from the dependent to its head", "looks from the head to its dependent")
