@@ -33,18 +33,18 @@ export function heat(
   const [queries, keys] = [blocksUnder(height, top, cell, rows), blocksUnder(width, left, cell, columns)];
   const looks = new Uint8Array(rules.keys);
   const empty = (look: number, x: number, y: number) => (PATTERNS[LOOKS[look]]?.(x, y) ? ink : ground);
-  let looked = -1;
-  queries.forEach((query, y) => {
-    if (!query) return;
-    if (query[0] !== looked) lookRow(rules, query[0], looks);
-    looked = query[0];
-    keys.forEach((key, x) => {
-      if (!key) return;
+  for (let y = 0; y < height; y++) {
+    const query = queries[y];
+    if (!query) continue;
+    lookRow(rules, query[0], looks);
+    for (let x = 0; x < width; x++) {
+      const key = keys[x];
+      if (!key) continue;
       const look = looks[key[0]];
-      pixels[y * width + x] =
-        look === 0 ? ramp[bytes[strongest(bytes, sizes, columns, query, key)]] : empty(look, x, y);
-    });
-  });
+      const at = cell < 1 ? strongest(bytes, sizes, columns, query, key) : query[0] * columns + key[0];
+      pixels[y * width + x] = look === 0 ? ramp[bytes[at]] : empty(look, x, y);
+    }
+  }
   return new Uint8ClampedArray(pixels.buffer);
 }
 

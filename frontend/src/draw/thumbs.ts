@@ -56,7 +56,9 @@ export function paintMatrix(
 function meanLift(thumbs: LiftThumbs, bytes: Uint8Array): (row: Block, column: Block) => number {
   const even = WEIGHT[evenByte(thumbs)];
   const top = topLift(thumbs.of);
+  const single = Uint8Array.from(WEIGHT, (weight) => liftByte(weight / even, top));
   return ([firstRow, endRow], [first, end]) => {
+    if (endRow - firstRow === 1 && end - first === 1) return single[bytes[firstRow * thumbs.keys + first]];
     let sum = 0;
     for (let row = firstRow; row < endRow; row++) {
       for (let at = row * thumbs.keys + first; at < row * thumbs.keys + end; at++) sum += WEIGHT[bytes[at]];

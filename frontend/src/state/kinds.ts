@@ -39,9 +39,9 @@ export function hereOf(kinds: LoadedKinds, head: number): KindName | null {
 /** The heads of each kind that there is, the clearest first, in the order in which kinds are listed. */
 export function headsByKind(kinds: LoadedKinds): readonly { kind: KindName; heads: readonly number[] }[] {
   const count = kinds.values.length / kinds.said.columns.length;
-  const all = Array.from({ length: count }, (_, head) => head);
+  const all = Array.from({ length: count }, (_, head) => kindOf(kinds, head));
   return kinds.said.kinds.flatMap((kind) => {
-    const heads = all.filter((head) => kindOf(kinds, head) === kind);
+    const heads = [...all.keys()].filter((head) => all[head] === kind);
     return heads.length > 0 ? [{ kind, heads: clearestFirst(kinds, heads) }] : [];
   });
 }
@@ -57,7 +57,8 @@ function clearestFirst(kinds: LoadedKinds, heads: readonly number[]): number[] {
 
 /** Heads in the order of a number, the highest first. */
 export function byNumber(kinds: LoadedKinds, heads: readonly number[], name: string): number[] {
-  const value = (head: number) => numbersOf(kinds, head)(name) || 0;
+  const values = new Map(heads.map((head) => [head, numbersOf(kinds, head)(name) || 0]));
+  const value = (head: number) => values.get(head) ?? 0;
   return [...heads].sort((a, b) => value(b) - value(a) || a - b);
 }
 
