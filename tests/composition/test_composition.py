@@ -39,6 +39,15 @@ def test_heads_of_the_induction_circuit_compose_by_key():
     assert found.iloc[0][["head", "reads", "by"]].tolist() == ["1-2", "0-1", "key"]
 
 
+def test_of_few_heads_all_ratios_are_printed_as_matrices():
+    found = hs.composition(random_model("LlamaForCausalLM", **GROUPED))
+    for by, ratio in zip(("query", "key", "value"), found.ratio, strict=True):
+        matrix = found.table().partition(f"by {by} ")[2].split("\n\n")[0].splitlines()
+        assert tuple(matrix[0].split()) == found.heads[4:]
+        row = next(line.split() for line in matrix if line.startswith("0-2"))
+        assert row[1:] == [f"{number:.2f}" for number in ratio[2, 4:]]
+
+
 @pytest.mark.parametrize("name", ["BertForMaskedLM", "T5ForConditionalGeneration"])
 def test_what_is_not_composed_by_matrices_is_refused(name):
     with pytest.raises(CaptureError, match=r"norm stands behind the sum|one stack"):

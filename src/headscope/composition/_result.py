@@ -11,7 +11,7 @@ from jaxtyping import Float
 from headscope.results import Kept, Result, TextTable
 from headscope.storage import Finite, array_of
 
-MOST_ROWS = 24
+MOST_ROWS, MOST_COLUMNS = 24, 12
 BY: Any = ("query", "key", "value")
 SAYS = {
     "ratio": "size of the product of both matrices, relative to the product of their sizes",
@@ -137,7 +137,19 @@ class Composition(Result):
             "Of weights alone: without biases, denominators of norms, feed-forward parts between "
             "the heads, and rotary positions, which turn queries and keys by their distance."
         )
-        return [TextTable.of_rows(rows[: 1 + MOST_ROWS], says=SAYS), note]
+        return [TextTable.of_rows(rows[: 1 + MOST_ROWS], says=SAYS), *self._matrices(), note]
+
+    def _matrices(self) -> list[TextTable | str]:
+        """The ratios with earlier heads as rows and later ones as columns, where these are few."""
+        is_later, tables = np.isfinite(self.ratio[0]), []
+        earlier, later = (np.flatnonzero(is_later.any(axis)) for axis in (1, 0))
+        for by, ratio in zip(BY, self.ratio if len(later) <= MOST_COLUMNS else (), strict=False):
+            rows = [[f"by {by}", *(self.heads[at] for at in later)]]
+            for row in earlier:
+                numbers = (f"{ratio[row, at]:.2f}" if is_later[row, at] else "" for at in later)
+                rows.append([self.heads[row], *numbers])
+            tables.append(TextTable.of_rows(rows, align="right"))
+        return tables
 
     def columns(self) -> dict[str, list[Any]]:
         """The pairs, the largest ratio first."""
