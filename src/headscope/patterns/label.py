@@ -10,22 +10,6 @@ from headscope.evidence import judged, median_of, p_text
 from headscope.patterns._pattern import Pattern
 from headscope.patterns._tally import Tally
 
-NUMBERS = (
-    "score",
-    "low",
-    "high",
-    "baseline",
-    "excess",
-    "excess_low",
-    "excess_high",
-    "effect",
-    "p",
-    "corrected",
-    "shorter",
-    "shorter_tokens",
-    "longer",
-    "longer_tokens",
-)
 MARGIN = 0.1
 """Smallest excess over the baseline; ours. benchmarks/false_labels.py measures the excess of heads
 with random weights.
@@ -116,19 +100,13 @@ class Label:
 
     def __str__(self) -> str:
         sure = "" if np.isnan(self.low) else f" [{self.low:.2f}, {self.high:.2f}]"
-        excess = (
-            "" if np.isnan(self.excess_low) else f", {self.excess:+.2f} [{self.excess_low:.2f}, "
-        )
-        excess += f"{self.excess_high:.2f}]" if excess else ""
-        effect = (
-            "" if np.isnan(self.effect) else f", d {self.effect:.1f}, p {p_text(self.corrected)}"
-        )
+        text = f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}"
+        if not np.isnan(self.excess_low):
+            text += f", {self.excess:+.2f} [{self.excess_low:.2f}, {self.excess_high:.2f}]"
+        if not np.isnan(self.effect):
+            text += f", d {self.effect:.1f}, p {p_text(self.corrected)}"
         seen = "seen on one text only" if self.texts == 1 else f"{self.texts} {self.on}"
-        text = (
-            f"{self.pattern} {self.score:.2f}{sure} against {self.baseline:.2f}{excess}{effect}, "
-            f"{seen}"
-        )
-        return f"{text}{self._lengths}{self._mark}"
+        return f"{text}, {seen}{self._lengths}{self._mark}"
 
     @property
     def _lengths(self) -> str:
@@ -145,6 +123,7 @@ class Label:
 
 
 FIELDS = tuple(field.name for field in fields(Label))
+NUMBERS = [each.name for each in fields(Label) if each.type == "float" and each.name != "threshold"]
 
 
 def labels_of(

@@ -17,14 +17,6 @@ from headscope.storage import Finite
 
 SHOWN = 8
 """Number of neurons in the card of one head."""
-HEADER = (
-    "head",
-    "mass",
-    "neurons (margin)",
-    "Jaccard (chance)",
-    "neurons (score)",
-    "Jaccard (chance) by score",
-)
 SAYS = {
     "head": "layer-head, both from 0",
     "mass": "weight on what is looked at",
@@ -75,11 +67,9 @@ class Neuron:
     holds: bool
 
     def __str__(self) -> str:
-        name = (
-            f"neuron {self.features[0]}"
-            if len(self.features) == 1
-            else f"pair {self.unit} {self.features}"
-        )
+        name = f"pair {self.unit} {self.features}"
+        if len(self.features) == 1:
+            name = f"neuron {self.features[0]}"
         return (
             f"{name} adds {self.adds:+.2f} [{self.low:+.2f}, {self.high:+.2f}], {self.share:.0%} "
             f"of what is positive, carries it for {self.carries:.0%} of queries and in "
@@ -124,7 +114,7 @@ def table_of(
     margins: Sequence[Mapping[str, Any]], scores: Sequence[Mapping[str, Any]]
 ) -> TextTable:
     """How many neurons carry each head, by margin and by score."""
-    rows = [HEADER]
+    rows = [(*SAYS, "Jaccard (chance) by score")]
     for margin, score in zip(margins, scores, strict=True):
         cells = [f"{margin['layer']}-{margin['head']}", f"{margin['mass']:.2f}"]
         for row in (margin, score):
