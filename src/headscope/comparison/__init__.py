@@ -1,20 +1,9 @@
 """Two records side by side: a model before and after a change, two texts, two models."""
 
-from headscope.comparison._alignment import Span, TokenAlignment, align
-from headscope.comparison._compare import Comparison, compare
-from headscope.comparison._grid import Grid, grid_tokens
-from headscope.comparison.effect import Effect, OutputChange
-from headscope.comparison.stack import StackComparison
+import lazy_loader
 
-__all__ = [
-    "Comparison",
-    "Effect",
-    "Grid",
-    "OutputChange",
-    "Span",
-    "StackComparison",
-    "TokenAlignment",
-    "align",
-    "compare",
-    "grid_tokens",
-]
+# What a file of a result is read with is entered on import.
+from headscope.comparison.effect import Effect as Effect
+
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list

@@ -5,28 +5,10 @@ attends in some five strengths, their rows cut to the largest weights. Reading n
 writing what ``headscope[headvis]`` installs. Nothing else of headscope needs this package.
 """
 
-from headscope.headvis._heads import strongest_of_rows
-from headscope.headvis._page import headvis_page
-from headscope.headvis._tree import (
-    HeadvisHead,
-    HeadvisPlot,
-    HeadvisSequence,
-    HeadvisTable,
-    HeadvisTree,
-    read_headvis,
-)
-from headscope.headvis._write import HeadvisOptions, check_tree_folder, write_headvis
+import lazy_loader
 
-__all__ = [
-    "HeadvisHead",
-    "HeadvisOptions",
-    "HeadvisPlot",
-    "HeadvisSequence",
-    "HeadvisTable",
-    "HeadvisTree",
-    "check_tree_folder",
-    "headvis_page",
-    "read_headvis",
-    "strongest_of_rows",
-    "write_headvis",
-]
+# What a tree is read with, and what shows it, is entered on import.
+from headscope.headvis._page import headvis_page as headvis_page
+
+__getattr__, __dir__, _names = lazy_loader.attach_stub(__name__, __file__)
+__all__ = sorted(_names)  # noqa: PLE0605 -- the stub is the one list
