@@ -185,7 +185,7 @@ class Tally:
         shows, shown = is_judged.any(axis=1), (~np.isnan(scores)).any(axis=1)
         known = np.nan_to_num(judged)
         bin_ = bin_of(_length(values))
-        return {
+        counts: dict[str, Any] = {
             "sums": np.nan_to_num(rows),
             "known": (~np.isnan(rows)).astype(np.int64),
             "squares": np.square(np.nan_to_num(judged - highest)),
@@ -199,6 +199,7 @@ class Tally:
             f"{EXAMPLE}says": np.frombuffer(says.encode("utf-8", "replace"), np.uint8),
             f"{EXAMPLE}scores": scores.astype(np.float32),
         }
+        return counts
 
     def __add__(self, other: Tally) -> Tally:
         """The tally of the texts of both.
