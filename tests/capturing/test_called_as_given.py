@@ -135,3 +135,14 @@ def test_a_model_of_another_library_is_to_be_watched():
     ):
         with pytest.raises(CaptureError, match="Linear has no configuration .* hs.watch"):
             act()
+
+
+def test_a_cache_is_refused_and_stays_as_it_is():
+    """What filled it was not seen."""
+    model = tiny_model("llama", writes=True)
+    with torch.no_grad():
+        cache = model(torch.tensor([[1, 4]]), use_cache=True).past_key_values
+    encoding = {"input_ids": torch.tensor([[5, 6]]), "past_key_values": cache}
+    with pytest.raises(hs.errors.CaptureError, match=r"past_key_values .* give the whole text"):
+        capture_encoded(model, None, encoding)
+    assert cache.get_seq_length() == 2

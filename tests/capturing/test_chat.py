@@ -228,15 +228,19 @@ def test_several_texts_of_a_message_are_joined_by_the_template_alone(model):
         hs.capture(model, texts, asked[0])
 
 
-def test_thoughts_may_be_left_out(model):
+def test_thoughts_may_be_left_out_and_that_is_told(model):
     plain = tiny_tokenizer()
+    chat = [YES, THOUGHT, YES]
+    plain.chat_template = "{% for each in messages %}{{ each.content }} {% endfor %}"
+    assert said_by(lambda: hs.capture(model, plain, chat))[1] == []
     plain.chat_template = (
         "{% for each in messages %}{{ each.content.split('</think>')[-1] }} {% endfor %}"
     )
     read = plain("it it sat it", add_special_tokens=False).input_ids
-    assert [
-        each for each in ids_of(hs.capture(model, plain, [YES, THOUGHT, YES])) if each != 51
-    ] == [each for each in read if each != 51]
+    record, said = said_by(lambda: hs.capture(model, plain, chat))
+    assert [each for each in ids_of(record) if each != 51] == [each for each in read if each != 51]
+    (told,) = said
+    assert "leaves out what answers hold up to </think>" in told
 
 
 @pytest.mark.parametrize(

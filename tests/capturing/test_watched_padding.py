@@ -129,6 +129,46 @@ def test_other_words_than_the_model_reads_are_refused(told, wrong, by_position):
         model(*ids, **encoded)
 
 
+class Even(nn.Module):
+    """Even attention, masked before its softmax or after."""
+
+    def __init__(self, fill):
+        super().__init__()
+        self.fill, self.qkv = fill, nn.Linear(WIDTH, 3 * WIDTH)
+        self.out = nn.Linear(WIDTH, WIDTH)
+        nn.init.zeros_(self.qkv.weight[:WIDTH])
+        nn.init.zeros_(self.qkv.bias[:WIDTH])
+
+    def forward(self, states, seen):
+        query, key, value = self.qkv(states).unflatten(-1, (3, 2, 6)).permute(2, 0, 3, 1, 4)
+        scores = query @ key.mT / 6**0.5
+        if self.fill is None:
+            weights = scores.softmax(-1) * seen
+            weights = weights / weights.sum(-1, keepdim=True)
+        else:
+            weights = scores.masked_fill(~seen, self.fill).softmax(-1)
+        return self.out((weights @ value).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("fill", [None, -1e4, -torch.inf])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_an_even_row_that_sees_all_is_no_padding(fill, backwards):
+    with torch.random.fork_rng(), torch.no_grad():
+        model = Even(fill).eval()
+    seen = torch.ones(5, 5, dtype=torch.bool)
+    seen = seen.triu() if backwards else seen.tril()
+    with hs.watch(model, list("abcde")) as watching:
+        model(torch.randn(1, 5, WIDTH), seen)
+    stack = watching.record["self"]
+    assert stack.query.labels == tuple("abcde")
+    if not backwards or fill is not None:
+        visible = stack.layer(0).visible
+        assert visible is not None
+        assert np.array_equal(visible.dense(), seen.numpy())
+    even = seen / seen.sum(-1, keepdim=True)
+    np.testing.assert_allclose(stack.weights(0, 0), even.numpy(), atol=1e-6)
+
+
 class Hidden(nn.Module):
     """Attention of two heads that is told of padding in one of several ways."""
 

@@ -11,6 +11,8 @@ from headscope.testing import tiny_model
 from ..chat_templates import HOSTILE, TALK, TEMPLATES, tokenizer_of
 from ..processors import CHAT, tiny_chat_llava, tiny_qwen_vl
 
+# Most templates leave out what earlier answers thought.
+pytestmark = pytest.mark.filterwarnings("ignore:The chat template leaves out what answers hold")
 NAMES = ["system", "user 1", "assistant", "user 2"]
 
 

@@ -257,7 +257,7 @@ def capture_encoded(
         check_series(model, arguments["past_values"].shape[1:])
     source, target = _sides(getattr(tokenizer, "tokenizer", tokenizer), encoding, arguments)
     reads_text = source or has_more_than_text(arguments)
-    if reads_text and reads_target(model) and not target:
+    if reads_text and reads_target(model) and "decoder_input_ids" not in arguments:
         raise CaptureError(
             f"{type(model).__name__} is an encoder-decoder; its encoding needs decoder_input_ids "
             "too"
@@ -341,15 +341,20 @@ def _check_ids(model: Any, encoding: Mapping[str, Any]) -> None:
 
 
 def _check_beside(encoding: Mapping[str, Any]) -> None:
-    """Raise where what stands beside ids is of other lengths.
+    """Raise where what stands beside ids is of other lengths, or a cache.
 
     Raises:
         CaptureError: with both numbers.
     """
+    if encoding.get("past_key_values") is not None:
+        raise CaptureError(
+            "past_key_values holds tokens that were not seen, and each pass adds to it; give the "
+            "whole text"
+        )
     for name in ROWS:
         row, ids = encoding.get(name), encoding.get("decoder_" * ("decoder" in name) + "input_ids")
-        # A mask may have an axis of queries, and tells of positions in a cache too.
-        if row is None or ids is None or row.ndim > 2 or "past_key_values" in encoding:
+        # A mask may have an axis of queries.
+        if row is None or ids is None or row.ndim > 2:
             continue
         if row.shape[1] != ids.shape[1]:
             raise CaptureError(

@@ -80,7 +80,7 @@ def examine(model: Any, name: str = "", *, batch_size: int = 2) -> Support:
         inputs = _readable(model, batch_size)
         support = replace(support, reads=_kind_of(inputs))
         with _steady():
-            records = capture_encoded(model, None, inputs)
+            records = capture_encoded(model, None, inputs | {"use_cache": False})
     except HeadscopeError as error:
         return replace(support, refused=str(error))
     except UNSUITED as error:

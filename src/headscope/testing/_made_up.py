@@ -180,14 +180,12 @@ def other_inputs(model: Any, count: int) -> Iterator[Inputs]:
         model: that will read them.
         count: how many texts, pictures or sounds there are.
     """
-    target = {}
-    if reads_target(model):
-        ids = torch.randint(5, FREE_WORDS, (count, TARGETS), generator=_drawn(3))
-        target = {"decoder_input_ids": ids}
+    ids = torch.randint(5, FREE_WORDS, (count, TARGETS), generator=_drawn(3))
+    target = {"decoder_input_ids": ids} if reads_target(model) else {}
     for inputs in _sources(model, count):
         yield inputs | target
-        if target:
-            yield inputs
+        if channels := getattr(getattr(model.config, "decoder_config", {}), "num_channels", 0):
+            yield inputs | {"decoder_input_ids": ids[..., None].expand(-1, -1, channels)}
 
 
 def _sources(model: Any, count: int) -> Iterator[Inputs]:

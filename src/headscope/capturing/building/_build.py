@@ -101,6 +101,7 @@ class Builder:
         rows, padding = self._rows_and_padding_of(call, sides)
         if not _checks.explained(call, visibility, rows):
             call.query = call.key = None
+            visibility = self._visibility_of(call)
         group = self.sides.group_of(call, sides)
         seen = SeenLayer(call, group, size=whole.size, sides=sides)
         weights = None

@@ -12,10 +12,13 @@ import torch
 
 from headscope.capturing.building.layers import group_of
 from headscope.capturing.building.padding import SideTokens
+from headscope.capturing.calls.attention import scores_of
 from headscope.capturing.calls.call import Call, state_of
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
+ALIKE = 1e-5
+"""Scores that differ less are one, but for rounding."""
 PADDING = "padding may be among them, since it was found for other positions alone"
 """Why a side is perhaps longer than its text."""
 
@@ -51,9 +54,7 @@ class WatchedTokens:
             self._of_self[sequence] = key
             return key, key
         # Which queries of cross-attention are padding was seen when they were keys themselves.
-        query, more = self._of_self.get(sequence), ""
-        if self._is_padded and queries > 1:
-            more = PADDING
+        query, more = self._of_self.get(sequence), PADDING * (self._is_padded and queries > 1)
         return query or self._side(call, np.ones((batch, queries), bool), more), key
 
     def _real(self, call: Call) -> np.ndarray:
@@ -66,8 +67,14 @@ class WatchedTokens:
             _keep_last(real, call.mask)
         if call.weights is None or not real.any(axis=1).all():
             return real
-        # Some models weigh all keys alike where everything was hidden, which is no look at them.
-        looks = (call.weights.amax(-1) > call.weights.amin(-1)).any(1)[:, None, :, None]
+        # Some models weigh all keys alike where everything was hidden, whatever the scores are,
+        # which is no look at them.
+        looks = (call.weights.amax(-1) > call.weights.amin(-1)).any(1)
+        if call.query is not None and call.key is not None and not looks.all():
+            scores = scores_of(call.query, call.key, call)
+            least = max(ALIKE, torch.finfo(call.weights.dtype).eps)
+            looks |= (scores.amax(-1) - scores.amin(-1) < least).all(1)
+        looks = looks[:, None, :, None]
         seen = (_visible(call.mask)[..., : shape[1]] & looks).any(2).any(1).cpu().numpy()
         return real & (seen | ~seen.any(axis=1, keepdims=True))
 
@@ -142,12 +149,7 @@ def _visible(mask: torch.Tensor) -> torch.Tensor:
 
 def looked_at(call: Call, shape: tuple[int, ...]) -> np.ndarray:
     """``[batch position]``, True for keys that any query may look at."""
-    if call.mask is not None:
-        seen = _visible(call.mask).any(dim=2).any(dim=1)
-    elif call.weights is not None:
-        seen = (call.weights > 0).any(dim=2).any(dim=1)
-    else:
+    seen = call.weights if call.mask is None else _visible(call.mask)
+    if seen is None or seen.shape[-1] < shape[1]:
         return np.ones(shape, bool)
-    if seen.shape[1] < shape[1]:
-        return np.ones(shape, bool)
-    return seen[:, : shape[1]].expand(*shape).cpu().numpy()
+    return (seen > 0).any(dim=2).any(dim=1)[:, : shape[1]].expand(*shape).cpu().numpy()

@@ -127,6 +127,15 @@ class ParsedInput:
         asked = self.text.with_media(kinds)
         text, known = asked.rendered(reads_with, writes=writes)
         _warn_of_unread(asked, lambda one: one.rendered(reads_with, writes=writes)[0] == text)
+        thoughts = [each.partition("</think>") for each in asked.texts]
+        if any(
+            end and first.split("<think>")[-1].strip() not in text for first, end, _ in thoughts
+        ):
+            warnings.warn(
+                "The chat template leaves out what answers hold up to </think>: the model never "
+                "reads it",
+                stacklevel=2,
+            )
         return replace(self, text=text, known=known)
 
     def in_memory(self) -> ParsedInput:
