@@ -115,8 +115,8 @@ def test_each_text_of_a_batch_has_its_own_tokens(family, side, given):
     ("told", "wrong"),
     [
         (["the cat", "cat the"], None),
-        (["cat the", "the cat"], r"id 25 at position 1 of example 0, .* was told 8 \('c'\)"),
-        (["the cat", "cat tho"], r"id 36 at position 6 of example 1, .* was told 46 \('##o'\)"),
+        (["cat the", "the cat"], r"id 25 at position 1 of example 0, .* was given 8 \('c'\)"),
+        (["the cat", "cat tho"], r"id 36 at position 6 of example 1, .* was given 46 \('##o'\)"),
     ],
 )
 def test_other_words_than_the_model_reads_are_refused(told, wrong, by_position):

@@ -175,8 +175,8 @@ def _check_named(rows: torch.Tensor, mask: Any, sides: Sequence[Tokens]) -> None
             if given != told:
                 raise CaptureError(
                     f"The model is given the id {given} at position {at} of example {example}, and "
-                    f"hs.watch was told {told} ({side.pieces[at]!r}); give hs.watch what the model "
-                    "reads: hs.watch(model, *ids, batch=len(ids), tokenizer=tokenizer)"
+                    f"hs.watch was given {told} ({side.pieces[at]!r}); give hs.watch what the "
+                    "model reads: hs.watch(model, *ids, batch=len(ids), tokenizer=tokenizer)"
                 )
 
 
