@@ -1,5 +1,9 @@
 // An atlas comes in scripts, since a page that was opened from a disk may not fetch: each calls `headscopeAtlas`.
 
+type Numbers = readonly number[];
+type MaybeNumber = number | null;
+type Described = Readonly<{ label: string; description: string }>;
+
 /** A pair of words: query, key, share of the attention, share of even attention, 1 where both stand for text. */
 export type WordPair = readonly [query: string, key: string, share: number, even: number, isWords: number];
 /** A share of a head, and of even attention. */
@@ -13,8 +17,8 @@ export interface AtlasTile {
   readonly labels: readonly AtlasLabel[];
   readonly pairs: readonly WordPair[];
   /** Share of the attention that goes to tokens of each class. */
-  readonly keys: readonly number[];
-  readonly evenKeys: readonly number[];
+  readonly keys: Numbers;
+  readonly evenKeys: Numbers;
 }
 
 export interface AtlasIndex {
@@ -36,37 +40,31 @@ export interface AtlasIndex {
   readonly maps: string;
 }
 
-type Known = Readonly<Record<"low" | "high" | "baseline" | "effect" | "corrected", number | null>>;
+type Known = Readonly<Record<"low" | "high" | "baseline" | "effect" | "corrected", MaybeNumber>>;
 
-export interface AtlasEvidence extends AtlasLabel, Known {
-  readonly candidate: boolean;
-  readonly against: string;
-  readonly texts: number;
-  readonly on: string;
-  readonly threshold: number;
-}
+export type AtlasEvidence = AtlasLabel &
+  Known &
+  Readonly<{ candidate: boolean; against: string; texts: number; on: string; threshold: number }>;
 
-export type AtlasStratum = Readonly<Record<"low" | "high" | "texts", number>> & {
-  readonly examples: readonly number[];
-};
+export type AtlasStratum = Readonly<{ low: number; high: number; texts: number; examples: Numbers }>;
 
 export interface AtlasHead extends Omit<AtlasTile, "labels"> {
   readonly labels: readonly AtlasEvidence[];
   readonly score: string;
-  readonly spread: readonly number[];
+  readonly spread: Numbers;
   readonly strata: readonly AtlasStratum[];
-  readonly scores: readonly (number | null)[];
+  readonly scores: readonly MaybeNumber[];
   readonly distance: readonly Shares[];
   readonly relations: Readonly<Record<string, Shares>>;
   readonly neighbours: readonly (readonly [layer: number, head: number, alike: number])[];
   readonly links: string;
   /** Share of what it adds by class of key and by relation; empty where the atlas has no norms. */
-  readonly norms: Readonly<Record<string, number | null>>;
+  readonly norms: Readonly<Record<string, MaybeNumber>>;
   /** Of a tree of HeadVis: all that there is. */
   readonly tree?: TreeHead;
 }
 
-export type AtlasText = { readonly words: readonly string[]; readonly special: readonly number[] };
+export type AtlasText = { readonly words: readonly string[]; readonly special: Numbers };
 
 export type AnyIndex = AtlasIndex | ComparisonIndex;
 
@@ -119,22 +117,16 @@ export interface ComparedPair {
   readonly similarity: number;
   /** Mean similarity of the head of A and all heads of B. */
   readonly chance: number;
-  readonly nextBest: number | null;
+  readonly nextBest: MaybeNumber;
   /** In the order of `parts` of the index; null where it is not known. */
-  readonly parts: readonly (number | null)[];
+  readonly parts: readonly MaybeNumber[];
   readonly gained: readonly string[];
   readonly lost: readonly string[];
 }
 
 /** A score of both heads of a pair, and the interval of the difference. */
-export type ComparedScore = readonly [
-  pair: number,
-  pattern: string,
-  before: number,
-  after: number,
-  low: number | null,
-  high: number | null,
-];
+type Score = [pair: number, pattern: string, before: number, after: number, low: MaybeNumber, high: MaybeNumber];
+export type ComparedScore = Readonly<Score>;
 
 export interface ComparisonIndex extends Required<Pick<AtlasIndex, "metrics" | "summary" | "caution">> {
   readonly kind: "comparison";
@@ -143,9 +135,9 @@ export interface ComparisonIndex extends Required<Pick<AtlasIndex, "metrics" | "
   readonly names: readonly [a: string, b: string];
   readonly parts: readonly string[];
   /** Mean similarity of matched heads, of random pairs, and of different heads that are matched in the same way. */
-  readonly similarity: number | null;
+  readonly similarity: MaybeNumber;
   readonly chance: number;
-  readonly different: number | null;
+  readonly different: MaybeNumber;
   readonly confidence: number;
   readonly sameTexts: boolean;
   readonly pairs: readonly ComparedPair[];
@@ -158,25 +150,16 @@ export interface ComparisonIndex extends Required<Pick<AtlasIndex, "metrics" | "
 export interface TreeMetric {
   readonly name: string;
   readonly says: string;
-  readonly values: readonly (number | null)[];
+  readonly values: readonly MaybeNumber[];
   /** Where each lies between the least and the most, from 0 to 1. */
-  readonly parts: readonly (number | null)[];
+  readonly parts: readonly MaybeNumber[];
   /** "3 of 144": which it is from the top. */
   readonly places: readonly string[];
 }
 
-export interface TreePlot {
-  readonly label: string;
-  readonly description: string;
-  readonly edges: readonly number[];
-  readonly values: readonly number[];
-}
+export type TreePlot = Described & Readonly<{ edges: Numbers; values: Numbers }>;
 
-export interface TreeTable {
-  readonly label: string;
-  readonly description: string;
-  readonly rows: readonly (readonly [token: string, weight: number])[];
-}
+export type TreeTable = Described & Readonly<{ rows: readonly (readonly [token: string, weight: number])[] }>;
 
 /** A text with the largest weights of each row, the strongest first; what was cut is not known. */
 export interface TreeSequence {
@@ -184,17 +167,17 @@ export interface TreeSequence {
   /** The largest weight outside row and column 0. */
   readonly largest: number;
   readonly tokens: readonly string[];
-  readonly queries: readonly number[];
-  readonly keys: readonly number[];
-  readonly weights: readonly number[];
+  readonly queries: Numbers;
+  readonly keys: Numbers;
+  readonly weights: Numbers;
   /** How much of each row is not kept. */
-  readonly rest: readonly number[];
+  readonly rest: Numbers;
 }
 
 export interface TreeHead {
   readonly sequences: readonly TreeSequence[];
   /** Texts by their number, the strongest stratum first; 0 where a tree does not say which. */
-  readonly strata: readonly (readonly [stratum: number, texts: readonly number[]])[];
+  readonly strata: readonly (readonly [stratum: number, texts: Numbers])[];
   readonly plots: readonly TreePlot[];
   readonly tables: readonly TreeTable[];
   readonly statistics: readonly (readonly [name: string, value: number | string, format: string | null])[];

@@ -145,11 +145,7 @@ function Example({ dark, text, href, score }: ExampleProps) {
   );
 }
 
-interface Stratum {
-  readonly name: string;
-  readonly count: string;
-  readonly texts: readonly Omit<ExampleProps, "dark">[];
-}
+type Stratum = { readonly name: string; readonly count: string; readonly texts: readonly Omit<ExampleProps, "dark">[] };
 
 interface StrataProps {
   dark: boolean;

@@ -49,6 +49,10 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
   const stack = store.shownStack.value ?? store.stack.value;
   const { height, longest, pitch } = layout.geometry.value;
   const pair = isPair(stack);
+  const pictures = store.pictures.value;
+  const column = (side: "query" | "key") => (
+    <TokenColumn key={`${stack.name}-${side}`} {...{ side, pair, pictures }} tokens={stack[side]} />
+  );
   const large = stack.query.labels.length + stack.key.labels.length > 2 * MOST_ANIMATED;
   return (
     <div
@@ -72,24 +76,12 @@ export function Picture({ store, room, received = false, onDrawn }: PictureProps
             </span>
           </div>
           <div class="picture stack">
-            <TokenColumn
-              key={`${stack.name}-query`}
-              side="query"
-              tokens={stack.query}
-              pictures={store.pictures.value}
-              pair={pair}
-            />
+            {column("query")}
             <div class="lines relative" aria-hidden="true">
               <canvas data-canvas="all" />
               <canvas data-canvas="token" />
             </div>
-            <TokenColumn
-              key={`${stack.name}-key`}
-              side="key"
-              tokens={stack.key}
-              pictures={store.pictures.value}
-              pair={pair}
-            />
+            {column("key")}
           </div>
         </div>
       </div>

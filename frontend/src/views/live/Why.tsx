@@ -6,10 +6,8 @@ import { percent, quoted, readable } from "../../state/words";
 import type { WhyLine } from "../why/place";
 import type { LiveParts } from "./LiveBar";
 
-type WhyButtonProps = { live: Live; at: number; id: number; label: string };
-
 /** Asks why a token was said after the row at a place. */
-export function WhyButton({ live, at, id, label }: WhyButtonProps) {
+export function WhyButton({ live, at, id, label }: { live: Live; at: number; id: number; label: string }) {
   const name = `Why ${quoted(readable(label, 24).text)}?`;
   return (
     <button

@@ -83,11 +83,7 @@ export function placeByLayer(stack: Pick<PageStack, "layers" | "head_numbers" | 
 }
 
 /** Heads in an order: those of a kind, or all, of which each has something to tell. */
-interface Group {
-  readonly kind?: KindName;
-  readonly heads: readonly number[];
-  readonly text?: (head: number) => string;
-}
+type Group = { readonly kind?: KindName; readonly heads: readonly number[]; readonly text?: (head: number) => string };
 
 /** Heads by sharpness. */
 export function bySharpness(kinds: LoadedKinds): Group {

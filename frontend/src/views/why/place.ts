@@ -65,11 +65,7 @@ export function readWhy(picture: WhyPicture) {
 }
 
 /** A line where it is drawn. */
-export interface PlacedLine {
-  readonly line: WhyLine;
-  readonly width: number;
-  readonly path: string;
-}
+export type PlacedLine = { readonly line: WhyLine; readonly width: number; readonly path: string };
 
 /** "+24 %", "−8.6 %"; nothing where it is rounding. */
 export function signedShare(part: number): string {
@@ -157,11 +153,7 @@ interface Place {
   readonly width: number;
 }
 
-interface Strand {
-  readonly line: WhyLine;
-  readonly width: number;
-  readonly curve: Curve;
-}
+type Strand = { readonly line: WhyLine; readonly width: number; readonly curve: Curve };
 
 /** The curves of lines; those between the same places are side by side. */
 function strands(lines: readonly WhyLine[], { xs, ys, step, rise, isSmall }: Place): Strand[] {
