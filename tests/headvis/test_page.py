@@ -31,7 +31,7 @@ def test_the_scripts_hold_what_the_tree_says(foreign_tree, tmp_path):
     assert index["metrics"][2]["values"] == [0.5, 0.5, None]
     assert index["metrics"][2]["parts"] == [0.5, 0.5, None]
     assert index["metrics"][2]["places"][:2] == ["1 of 2", "1 of 2"]
-    assert index["metrics"][2]["says"].endswith(": 0.5 to 0.5, the more ink the larger")
+    assert index["metrics"][2]["says"].endswith(": 0.5 to 0.5")
     head = said(folder, "head-3-0")["tree"]
     told = tree.head(3, 0).sequences
     for sequence, data in zip(told, head["sequences"], strict=True):

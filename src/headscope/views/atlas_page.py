@@ -271,7 +271,7 @@ def metric_data(name: str, says: str, values: np.ndarray) -> dict[str, Any]:
     parts = (values - least) / (most - least) if most > least else values * 0 + 0.5
     return {
         "name": name,
-        "says": f"{says}: {least:.3g} to {most:.3g}, the more ink the larger",
+        "says": f"{says}: {least:.3g} to {most:.3g}",
         "values": [*map(short_number, values.tolist())],
         "parts": [*map(short_number, parts.tolist())],
         "places": [f"{1 + (known > value).sum()} of {len(known)}" for value in values],

@@ -19,12 +19,7 @@ import { Strata } from "./Texts";
 
 // Two atlases are one whose heads have a partner: what differs are metrics of its map, and its heads have pages of two.
 
-interface ComparisonPlaceProps {
-  index: ComparisonIndex;
-  source: AtlasSource;
-  dark: boolean;
-  place: atlas.AtlasPlace;
-}
+type ComparisonPlaceProps = { index: ComparisonIndex; source: AtlasSource; dark: boolean; place: atlas.AtlasPlace };
 
 type ComparisonView = { readonly index: ComparisonIndex; readonly a: AtlasView; readonly b: AtlasView };
 
@@ -34,10 +29,10 @@ export function ComparisonPlace({ index, source, dark, place }: ComparisonPlaceP
   const view = useMemo(
     () => ({
       index,
-      a: viewOf(index.a, source.side("a"), dark, "a"),
-      b: viewOf(index.b, source.side("b"), dark, "b"),
+      a: viewOf({ ...index.a, model: names[0] }, source.side("a"), dark, "a"),
+      b: viewOf({ ...index.b, model: names[1] }, source.side("b"), dark, "b"),
     }),
-    [index, source, dark],
+    [index, names, source, dark],
   );
   const { side, head, find } = place;
   const pair = head ? index.pairs.findIndex(({ a }) => nameIn(index, "a", a) === head.join("-")) : -1;
@@ -45,9 +40,10 @@ export function ComparisonPlace({ index, source, dark, place }: ComparisonPlaceP
   const alone = view[side || "a"];
   if (head) return <HeadPage key={head.join("-")} view={alone} place={{ ...place, side: alone.side }} />;
   if (side) return <MapPage view={alone} find={find} />;
-  const both = { ...index.a, model: names.join(" and "), maps: "", side: 0.5, metrics, summary, caution };
+  const of = metrics.map((metric) => ({ ...metric, says: `${names[0]}: ${metric.says}` }));
+  const both = { ...index.a, model: names.join(" and "), metrics: of, summary, caution };
   return (
-    <MapPage view={viewOf(both, source, dark, "")} find={find}>
+    <MapPage view={viewOf(both, source, dark, "")} find={find} second={view.b}>
       <Similarities view={view} />
       <Changes view={view} pattern={find} />
     </MapPage>

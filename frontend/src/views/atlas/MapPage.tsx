@@ -10,10 +10,10 @@ import { type Drawing, emptyBoard, isDrawn, likest, meanBoards } from "../../sta
 import { count, counted } from "../../state/words";
 import { type AtlasView, HeadGrid, LabelChip, Tile } from "./parts";
 
-type MapPageProps = { view: AtlasView; find: string; children?: ComponentChildren };
+type MapPageProps = { view: AtlasView; find: string; second?: AtlasView; children?: ComponentChildren };
 
-/** The map of all heads, found by a word or by a drawing, or each as dark as a metric; `children` stand below it. */
-export function MapPage({ view, find, children }: MapPageProps) {
+/** The map of all heads, found by a word or by a drawing, or each with a metric: as dark, where there are no mean maps. */
+export function MapPage({ view, find, second, children }: MapPageProps) {
   const { index, side } = view;
   const [board, setBoard] = useState<Drawing>(emptyBoard);
   const metric = atlas.metricOf(index, find);
@@ -34,8 +34,9 @@ export function MapPage({ view, find, children }: MapPageProps) {
       {!metric && <Sentence view={view} find={find} />}
       <Chips view={view} find={metric?.name ?? find} />
       {index.caution && <p class="caution">{index.caution}</p>}
-      <div class={metric ? "" : "atlas-body stack top"}>
+      <div class={metric && !second ? "" : `atlas-body stack top ${second ? "atlas-both" : ""}`}>
         <AllHeads view={view} find={find} board={board} />
+        {second && <AllHeads view={second} find="" board={board} />}
         {!metric && (
           <section class="card atlas-sketch" aria-label="Sketch">
             <h2>Sketch a pattern</h2>
@@ -62,17 +63,22 @@ function Facts({ index: { heads, texts, documents, tokens } }: { index: AtlasInd
 function AllHeads({ view, find, board }: { view: AtlasView; find: string; board: Drawing }) {
   const { index } = view;
   const drawn = isDrawn(board);
+  const side = view.side && `${index.model}: `;
   const order = useMemo(
     () => (drawn ? byLikeness(view, board) : atlas.hitsOf(index, find)),
     [view, index, find, board, drawn],
   );
   const metric = atlas.metricOf(index, find);
-  const shown = metric ? { ...view, maps: atlas.metricMaps(metric) } : view;
+  const shown = metric && !index.maps ? { ...view, maps: atlas.metricMaps(metric) } : view;
   const looking = drawn || (find !== "" && !metric);
   return (
     <section class="card atlas-all" aria-label="All heads">
       <p class="atlas-says muted" role="status">
-        {looking ? found(order, find, drawn) : <bdi>{metric ? metric.says || metric.name : MEAN}</bdi>}
+        {looking ? (
+          found(order, find, drawn)
+        ) : (
+          <bdi>{metric ? `${metric.says}${index.maps ? "" : ", the more ink the larger"}` : side + MEAN}</bdi>
+        )}
       </p>
       {looking ? (
         <div
