@@ -40,8 +40,8 @@ def test_words_and_direct_parts_sum_to_the_lead(answered):
     if cap is not None:
         first, second = (cap * np.arctanh(each / cap) for each in (first, second))
     assert result.lead == pytest.approx(first - second, abs=1e-4)
-    # of the larger: a lead may be far smaller than what it is the difference of
-    scale = max(abs(first), abs(second))
+    # A lead may be far smaller than what it is the difference or the sum of.
+    scale = max(abs(first), abs(second), np.abs(result.words).sum())
     assert result.words.sum() == pytest.approx(result.lead, abs=1e-5 * scale)
     direct = result.direct.sum() + result.rest.sum()
     assert direct == pytest.approx(result.lead, abs=1e-5 * scale)

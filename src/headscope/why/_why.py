@@ -140,7 +140,9 @@ def _answered(
     facts |= _sums(question, held, own, plain.lead)
     first, second = (float(logits[token]) for token in question.tokens)
     sums = facts["words"].sum(), facts["direct"].sum() + facts["rest"].sum()
-    question.check_sums("the lead", sums, facts["lead"], max(abs(first), abs(second)))
+    # Of large parts that cancel each other little is left, but not of their rounding.
+    scale = max(abs(first), abs(second), np.abs(facts["words"]).sum())
+    question.check_sums("the lead", sums, facts["lead"], scale)
     links, numbers = _pool(question, held, plain)
     position, stacks = question.sources + question.at, question.record.stacks
     most = len(links) + (1 + DRAWN) * len(SIZES) + 1 + max(SIZES)
