@@ -226,12 +226,24 @@ def test_key_padding_mask_of_torch(form):
         check_alone(record, alone)
 
 
-def test_an_example_of_padding_alone_is_kept_whole():
+def test_an_example_of_padding_alone_is_refused():
     torch.manual_seed(2)
     model, (states, real) = Hidden("added").eval(), states_and_mask()
     real[1] = False
-    records = watched(model, lambda: model(states, real), batch=2)
-    assert [len(record["self"].key) for record in records] == [7, 7]
+    with pytest.raises(hs.errors.CaptureError, match="hides all 7 positions of row 1 of the batch"):
+        watched(model, lambda: model(states, real), batch=2)
+
+
+@pytest.mark.parametrize("fill", [-1e4, -1e9, torch.finfo(torch.float32).min])
+def test_padding_is_cut_where_every_row_is_even(fill):
+    with torch.random.fork_rng(), torch.no_grad():
+        model = Even(fill).eval()
+    seen = torch.ones(5, 5, dtype=torch.bool).tril() & (torch.arange(5) > 0)
+    with hs.watch(model, ["PAD", *"abcd"]) as watching:
+        model(torch.randn(1, 5, WIDTH), seen)
+    assert watching.record["self"].query.labels == tuple("abcd")
+    even = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None]
+    np.testing.assert_allclose(watching.record["self"].weights(0, 0), even, atol=1e-6)
 
 
 @pytest.mark.parametrize("family", ["bert", "gpt2"])

@@ -12,13 +12,10 @@ import torch
 
 from headscope.capturing.building.layers import group_of
 from headscope.capturing.building.padding import SideTokens
-from headscope.capturing.calls.attention import scores_of
 from headscope.capturing.calls.call import Call, state_of
 from headscope.errors import CaptureError
 from headscope.record import Tokens
 
-ALIKE = 1e-5
-"""Scores that differ less are one, but for rounding."""
 PADDING = "padding may be among them, since it was found for other positions alone"
 """Why a side is perhaps longer than its text."""
 
@@ -65,18 +62,7 @@ class WatchedTokens:
         real = looked_at(call, shape)
         if tuple(call.mask.shape[2:]) == (shape[1],) * 2 and not call.cross:
             _keep_last(real, call.mask)
-        if call.weights is None or not real.any(axis=1).all():
-            return real
-        # Some models weigh all keys alike where everything was hidden, whatever the scores are,
-        # which is no look at them.
-        looks = (call.weights.amax(-1) > call.weights.amin(-1)).any(1)
-        if call.query is not None and call.key is not None and not looks.all():
-            scores = scores_of(call.query, call.key, call)
-            least = max(ALIKE, torch.finfo(call.weights.dtype).eps)
-            looks |= (scores.amax(-1) - scores.amin(-1) < least).all(1)
-        looks = looks[:, None, :, None]
-        seen = (_visible(call.mask)[..., : shape[1]] & looks).any(2).any(1).cpu().numpy()
-        return real & (seen | ~seen.any(axis=1, keepdims=True))
+        return real
 
     def _side(self, call: Call, real: np.ndarray, more: str = "") -> SideTokens:
         known = real.shape[1], real.tobytes(), more

@@ -132,12 +132,10 @@ def _known_or_new(
 
 
 def _visible(softmax: ScoresAndWeights) -> torch.Tensor:
-    """True where neither the lowest number was added, nor so low a one that nothing is weighed."""
-    scores = softmax.scores
-    visible, is_near = scores > torch.finfo(scores.dtype).min / 2, scores > HIDES
-    if _all(visible == is_near):
-        return visible
-    return visible & (is_near | (softmax.weights != 0))
+    """True where neither the lowest number was added, nor another so low that nothing is weighed
+    (or all is weighed alike, in rows where everything is hidden).
+    """
+    return softmax.scores > max(HIDES, torch.finfo(softmax.scores.dtype).min / 2)
 
 
 def _new(raw: torch.Tensor, softmax: ScoresAndWeights) -> AddedScores | None:
